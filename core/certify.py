@@ -1,0 +1,52 @@
+"""Run a strategy and prove what came out: expand, simulate, verify. Nothing leaves here unproved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import VerificationError
+from .events import Watch
+from .problem import Problem
+from .result import Solution
+from .schedule import Schedule, expand
+from .settings import Settings
+from .simulate import Simulation, simulate
+from .strategies import get_strategy
+from .verify import Claim, verify
+
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """A strategy's outcome with its proof. Without a sequence there is neither schedule nor simulation."""
+
+    strategy: str
+    solution: Solution
+    schedule: Schedule | None
+    simulation: Simulation | None
+    fits: bool
+    seconds: float
+
+
+def run_strategy(problem: Problem, strategy: str, settings: Settings, watch: Watch) -> Certified:
+    """Run one strategy by name and certify its schedule, whether or not it fits the budget."""
+    begun = watch.elapsed
+    solution = get_strategy(strategy)(problem, settings, watch)
+    seconds = watch.elapsed - begun
+    if solution.sequence is None:
+        return Certified(strategy, solution, None, None, False, seconds)
+    schedule, simulation = certify(problem, solution.sequence)
+    return Certified(strategy, solution, schedule, simulation, simulation.peak_bytes <= problem.budget, seconds)
+
+
+def certify(problem: Problem, sequence: tuple[int, ...]) -> tuple[Schedule, Simulation]:
+    """Expand and simulate a sequence; the independent verifier must agree on every number."""
+    schedule = expand(problem, sequence)
+    reserve = problem.base - problem.graph.fixed_bytes
+    simulation = simulate(problem.graph, problem.costs, schedule, reserve=reserve)
+    claim = Claim(peak_bytes=simulation.peak_bytes, cost=simulation.cost)
+    if simulation.peak_bytes <= problem.budget:
+        claim = Claim(problem.budget, simulation.peak_bytes, simulation.cost)
+    verdict = verify(problem.graph, problem.costs.amounts, schedule, claim, reserve=reserve)
+    if not verdict.passed:
+        raise VerificationError(f"the schedule failed verification: {verdict.violations[0]}; this is a bug in checkmate, nothing was written")
+    return schedule, simulation

@@ -1,0 +1,256 @@
+"""The graph everything else works on: operations that read and make values, in a topological order.
+
+Immutable. Loaders describe what they found by name (`OperationSpec`, `ValueSpec`) and `assemble` checks it, sorts it and
+numbers it, so that every format gets the same checks and the same messages.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from .errors import InputError
+
+LARGEST_BYTES = 2**60
+"""Sizes stay exactly representable when summed; an exbibyte is more than any machine has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is known about the effort of an operation; a cost model turns it into a cost."""
+
+    cost: float | None = None
+    """The cost the file itself states."""
+    flops: float | None = None
+    """Floating-point operations by formula; None where no formula is known."""
+    moved_bytes: int | None = None
+    """Bytes read and written, parameters included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One tensor made by one operation."""
+
+    name: str
+    bytes: int
+    alias_of: int | None = None
+    """The value whose buffer this one shares; None if it has its own (or shares fixed memory, then `bytes` is 0)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One computation. `inputs` are computed values only: parameters and graph inputs are fixed memory."""
+
+    name: str
+    kind: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    workspace: int = 0
+    """Bytes taken only while it runs."""
+    work: Work = Work()
+    view: bool = False
+    """All its outputs share memory that is already there (Reshape and its kin): it costs nothing."""
+    backward: bool = False
+    """Part of the backward pass, where the file says so."""
+    pinned: bool = False
+    """Must run exactly once (unseeded random numbers, state, or the user's wish)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Operations in a topological order, the values they make, and the memory that is always taken."""
+
+    name: str
+    operations: tuple[Operation, ...]
+    values: tuple[Value, ...]
+    outputs: tuple[int, ...] = ()
+    """Values that stay alive to the end."""
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    """Bytes that are always there, by kind: parameters, inputs, constants, ..."""
+
+    @property
+    def fixed_bytes(self) -> int:
+        return sum(self.fixed.values())
+
+    def producers(self) -> list[int]:
+        """The operation that makes each value."""
+        producers = [0] * len(self.values)
+        for index, operation in enumerate(self.operations):
+            for value in operation.outputs:
+                producers[value] = index
+        return producers
+
+
+def pin(graph: Graph, chosen: Callable[[str], bool]) -> Graph:
+    """The same graph with the chosen operations, by name, run exactly once. Views cost nothing and are never pinned."""
+    operations = (replace(op, pinned=True) if chosen(op.name) and not op.view else op for op in graph.operations)
+    return replace(graph, operations=tuple(operations))
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSpec:
+    """A value as a loader found it, by name."""
+
+    name: str
+    bytes: int
+    alias_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperationSpec:
+    """An operation as a loader found it, by name."""
+
+    name: str
+    kind: str
+    inputs: tuple[str, ...]
+    outputs: tuple[ValueSpec, ...]
+    workspace: int = 0
+    work: Work = Work()
+    view: bool = False
+    backward: bool = False
+    pinned: bool = False
+
+
+def assemble(name: str, specs: Iterable[OperationSpec], outputs: Iterable[str], fixed: Mapping[str, int]) -> Graph:
+    """Check, sort and number what a loader found. The given order is kept where it is topological already."""
+    found = list(specs)
+    if not found:
+        raise InputError(f"{name}: the graph has no operations")
+    producer = _producers(found)
+    order = _topological_order(found, producer)
+    numbers: dict[str, int] = {}
+    for index in order:
+        for made in found[index].outputs:
+            numbers[made.name] = len(numbers)
+    operations = tuple(_numbered(found[index], numbers) for index in order)
+    values = tuple(
+        Value(made.name, made.bytes, None if made.alias_of is None else numbers[made.alias_of])
+        for index in order
+        for made in found[index].outputs
+    )
+    wanted = tuple(dict.fromkeys(outputs))
+    for output in wanted:
+        if output not in numbers:
+            raise InputError(f"graph output {output!r} is made by no operation")
+    for kind, size in fixed.items():
+        _check_bytes(size, f"fixed memory {kind!r}")
+    return Graph(name, operations, values, tuple(sorted(numbers[output] for output in wanted)), dict(fixed))
+
+
+def _producers(specs: Sequence[OperationSpec]) -> dict[str, int]:
+    producer: dict[str, int] = {}
+    seen: set[str] = set()
+    for index, spec in enumerate(specs):
+        where = f"operation {spec.name!r}"
+        if spec.name in seen:
+            raise InputError(f"{where} is defined twice: operation names must be unique")
+        seen.add(spec.name)
+        _check_bytes(spec.workspace, f"workspace of {where}")
+        _check_work(spec.work, where)
+        for made in spec.outputs:
+            if made.name in producer:
+                first = specs[producer[made.name]].name
+                raise InputError(f"value {made.name!r} is made twice, by {first!r} and by {spec.name!r}: value names must be unique")
+            _check_bytes(made.bytes, f"size of value {made.name!r} ({where})")
+            producer[made.name] = index
+    for spec in specs:
+        for used in spec.inputs:
+            if used not in producer:
+                raise InputError(f"operation {spec.name!r} reads {used!r}, which no operation makes")
+        _check_aliases(spec)
+    return producer
+
+
+def _check_aliases(spec: OperationSpec) -> None:
+    aliases = [made for made in spec.outputs if made.alias_of is not None]
+    for made in aliases:
+        if made.alias_of not in spec.inputs:
+            raise InputError(f"value {made.name!r} is an alias of {made.alias_of!r}, which is no input of its operation {spec.name!r}")
+        if not spec.view:
+            raise InputError(
+                f"operation {spec.name!r} makes the alias {made.name!r} but is not a view: all outputs of a view are aliases; "
+                "split off what allocates memory into an operation of its own"
+            )
+    if spec.view:
+        for made in spec.outputs:
+            if made.alias_of is None and made.bytes:
+                raise InputError(f"operation {spec.name!r} is a view, but its output {made.name!r} has bytes of its own and no alias_of")
+        if spec.workspace or spec.work.cost:
+            raise InputError(f"operation {spec.name!r} is a view: it cannot have a cost or a workspace")
+
+
+def _check_bytes(size: int, what: str) -> None:
+    if size < 0:
+        raise InputError(f"{what} is negative: {size}")
+    if size > LARGEST_BYTES:
+        raise InputError(f"{what} is larger than any memory ({_short(size)} bytes)")
+
+
+def _short(number: int) -> str:
+    text = str(number) if number < 10**40 else "more than 1e40"
+    return text
+
+
+def _check_work(work: Work, where: str) -> None:
+    for label, amount in (("cost", work.cost), ("flops", work.flops), ("moved bytes", work.moved_bytes)):
+        if amount is None:
+            continue
+        if not math.isfinite(amount):
+            raise InputError(f"{label} of {where} is not a finite number: {amount}")
+        if amount < 0:
+            raise InputError(f"{label} of {where} is negative: {amount}")
+        if amount > 1e30:
+            raise InputError(f"{label} of {where} is larger than 1e30")
+
+
+def _topological_order(specs: Sequence[OperationSpec], producer: Mapping[str, int]) -> list[int]:
+    """Kahn's algorithm that always takes the first ready operation as listed, so an order that is topological stays."""
+    missing = [0] * len(specs)
+    users: list[list[int]] = [[] for _ in specs]
+    for index, spec in enumerate(specs):
+        needs = {producer[used] for used in spec.inputs}
+        missing[index] = len(needs)
+        for need in needs:
+            users[need].append(index)
+    ready = [index for index, count in enumerate(missing) if count == 0]
+    order: list[int] = []
+    while ready:
+        index = heapq.heappop(ready)
+        order.append(index)
+        for user in users[index]:
+            missing[user] -= 1
+            if missing[user] == 0:
+                heapq.heappush(ready, user)
+    if len(order) < len(specs):
+        raise InputError(f"the graph has a cycle: {' -> '.join(map(repr, _cycle(specs, producer, missing)))}")
+    return order
+
+
+def _cycle(specs: Sequence[OperationSpec], producer: Mapping[str, int], missing: Sequence[int]) -> list[str]:
+    """Walk from an operation that never became ready to one it waits for, until one comes round again."""
+    current = next(index for index, count in enumerate(missing) if count)
+    seen: dict[int, int] = {}
+    path: list[int] = []
+    while current not in seen:
+        seen[current] = len(path)
+        path.append(current)
+        current = next(producer[used] for used in specs[current].inputs if missing[producer[used]])
+    loop = [*path[seen[current] :], current]
+    names = [specs[index].name for index in reversed(loop)]
+    return names if len(names) <= 8 else [*names[:6], "...", names[-1]]
+
+
+def _numbered(spec: OperationSpec, numbers: Mapping[str, int]) -> Operation:
+    return Operation(
+        name=spec.name,
+        kind=spec.kind,
+        inputs=tuple(dict.fromkeys(numbers[used] for used in spec.inputs)),
+        outputs=tuple(numbers[made.name] for made in spec.outputs),
+        workspace=spec.workspace,
+        work=spec.work,
+        view=spec.view,
+        backward=spec.backward,
+        pinned=spec.pinned,
+    )

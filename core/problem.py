@@ -1,0 +1,183 @@
+"""The rematerialization problem: graph + costs + budget, with views contracted away.
+
+A view shares its input's buffer and costs nothing, so the solvers never see it: whoever reads a view reads the buffer beneath. Operations and
+values of a `Problem` are therefore numbered apart from those of its `Graph`; `expand` in `core/schedule.py` puts the views back. Contracting is
+exact: a view can be made again wherever its buffer is alive, at no cost and in no memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .costs import Costs
+from .graph import LARGEST_BYTES, Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """A budget below which no schedule can exist, and the operation that proves it."""
+
+    bytes: int
+    operation: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """What every strategy solves. Operation i of the problem is operation `graph_operation[i]` of the graph; likewise for values."""
+
+    graph: Graph
+    costs: Costs
+    base: int
+    """Bytes that are always there: parameters, inputs, reserve."""
+    budget: int
+    """Bytes for everything together."""
+    graph_operation: tuple[int, ...]
+    graph_value: tuple[int, ...]
+    cost: tuple[float, ...]
+    workspace: tuple[int, ...]
+    pinned: tuple[bool, ...]
+    backward: tuple[bool, ...]
+    inputs: tuple[tuple[int, ...], ...]
+    """Values each operation reads, ascending."""
+    outputs: tuple[tuple[int, ...], ...]
+    """Values each operation makes, ascending."""
+    size: tuple[int, ...]
+    producer: tuple[int, ...]
+    consumers: tuple[tuple[int, ...], ...]
+    """Operations that read each value, ascending."""
+    kept: tuple[bool, ...]
+    """Graph outputs: alive at the end."""
+
+    @property
+    def count(self) -> int:
+        """Operations, views not counted."""
+        return len(self.cost)
+
+    @property
+    def available(self) -> int:
+        """Bytes for computed values and workspace."""
+        return self.budget - self.base
+
+    @property
+    def ideal_cost(self) -> float:
+        """Every operation once: no schedule is cheaper."""
+        return sum(self.cost)
+
+    def with_budget(self, budget: int) -> Problem:
+        return replace(self, budget=budget)
+
+    def operation_name(self, operation: int) -> str:
+        return self.graph.operations[self.graph_operation[operation]].name
+
+    def value_name(self, value: int) -> str:
+        return self.graph.values[self.graph_value[value]].name
+
+
+def build_problem(graph: Graph, costs: Costs, *, budget: int = LARGEST_BYTES, reserve: int = 0) -> Problem:
+    """Contract the views and number what remains, in the graph's order."""
+    buffer = buffers(graph)
+    operations = [index for index, operation in enumerate(graph.operations) if not operation.view]
+    values = [value for index in operations for value in graph.operations[index].outputs]
+    number = {value: position for position, value in enumerate(values)}
+    inputs = [
+        tuple(sorted({number[owner] for owner in (buffer[value] for value in graph.operations[index].inputs) if owner is not None}))
+        for index in operations
+    ]
+    producer = [0] * len(values)
+    consumers: list[list[int]] = [[] for _ in values]
+    for position, index in enumerate(operations):
+        for value in graph.operations[index].outputs:
+            producer[number[value]] = position
+        for used in inputs[position]:
+            consumers[used].append(position)
+    kept = {number[owner] for owner in (buffer[value] for value in graph.outputs) if owner is not None}
+    chosen = [graph.operations[index] for index in operations]
+    return Problem(
+        graph=graph,
+        costs=costs,
+        base=graph.fixed_bytes + reserve,
+        budget=budget,
+        graph_operation=tuple(operations),
+        graph_value=tuple(values),
+        cost=tuple(costs.amounts[index] for index in operations),
+        workspace=tuple(operation.workspace for operation in chosen),
+        pinned=tuple(operation.pinned for operation in chosen),
+        backward=tuple(operation.backward for operation in chosen),
+        inputs=tuple(inputs),
+        outputs=tuple(tuple(sorted(number[value] for value in operation.outputs)) for operation in chosen),
+        size=tuple(graph.values[value].bytes for value in values),
+        producer=tuple(producer),
+        consumers=tuple(tuple(users) for users in consumers),
+        kept=tuple(value in kept for value in range(len(values))),
+    )
+
+
+def buffers(graph: Graph) -> list[int | None]:
+    """The value that owns the buffer of each value; None for a view of fixed memory."""
+    owners: list[int | None] = [None] * len(graph.values)
+    for operation in graph.operations:
+        for value in operation.outputs:
+            base = graph.values[value].alias_of
+            owners[value] = (None if operation.view else value) if base is None else owners[base]
+    return owners
+
+
+def horizons(problem: Problem) -> list[int]:
+    """The last operation whose first computation may need each operation again.
+
+    Past it, neither computing nor keeping can help. Graph outputs may be needed up to the end.
+    """
+    last = [operation for operation in range(problem.count)]
+    for operation in reversed(range(problem.count)):
+        for value in problem.outputs[operation]:
+            if problem.kept[value]:
+                last[operation] = problem.count - 1
+            for user in problem.consumers[value]:
+                last[operation] = max(last[operation], last[user])
+    return last
+
+
+def feasibility_floor(problem: Problem) -> Floor:
+    """The smallest budget that could work, by the largest set of bytes that must be in memory at one moment.
+
+    While an operation first runs: its inputs, outputs and workspace, and every value of a pinned operation that was made before and is
+    used later (it cannot be made again). At the end: every graph output.
+    """
+    needed_later = _pinned_spans(problem)
+    best = Floor(problem.base, "", "parameters, inputs and reserve alone")
+    for operation in range(problem.count):
+        together = set(problem.inputs[operation]) | set(problem.outputs[operation])
+        size = sum(problem.size[value] for value in together) + problem.workspace[operation]
+        size += needed_later[operation] - sum(problem.size[value] for value in together if _spans(problem, value, operation))
+        if problem.base + size > best.bytes:
+            best = Floor(problem.base + size, problem.operation_name(operation), "its inputs, outputs and workspace")
+    outputs = problem.base + sum(size for size, kept in zip(problem.size, problem.kept, strict=True) if kept)
+    if outputs > best.bytes:
+        best = Floor(outputs, problem.operation_name(problem.count - 1), "all graph outputs at the end")
+    return best
+
+
+def _spans(problem: Problem, value: int, operation: int) -> bool:
+    """Must this value be in memory at the first run of the operation, being made only once?"""
+    producer = problem.producer[value]
+    if not problem.pinned[producer] or operation < producer:
+        return False
+    last = problem.count - 1 if problem.kept[value] else max(problem.consumers[value], default=producer)
+    return operation <= last
+
+
+def _pinned_spans(problem: Problem) -> list[int]:
+    """Bytes of values made once that span the first run of each operation."""
+    change = [0] * (problem.count + 1)
+    for value, producer in enumerate(problem.producer):
+        if problem.pinned[producer]:
+            last = problem.count - 1 if problem.kept[value] else max(problem.consumers[value], default=producer)
+            change[producer] += problem.size[value]
+            change[last + 1] -= problem.size[value]
+    spans: list[int] = []
+    total = 0
+    for step in change[:-1]:
+        total += step
+        spans.append(total)
+    return spans

@@ -1,0 +1,140 @@
+"""A schedule: which operation to compute and which value to free, step by step, views included.
+
+This is what is simulated, verified, written and compiled. `expand` makes it from a sequence of problem operations by putting the views back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from .graph import Graph
+from .problem import Problem, buffers
+
+
+class Action(Enum):
+    COMPUTE = "compute"
+    FREE = "free"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Compute an operation or free a value, by its number in the graph."""
+
+    action: Action
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Steps from an empty memory to all graph outputs."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def computations(self) -> tuple[int, ...]:
+        """Operations in the order they are computed, repeats included."""
+        return tuple(step.index for step in self.steps if step.action is Action.COMPUTE)
+
+
+def expand(problem: Problem, sequence: Sequence[int]) -> Schedule:
+    """Put views back into a sequence of problem operations, and free every value after its last read."""
+    return with_frees(problem.graph, with_views(problem, sequence))
+
+
+def with_views(problem: Problem, sequence: Sequence[int]) -> list[int]:
+    """Make each view again, right before it is read, whenever the buffer beneath it has been made anew."""
+    graph = problem.graph
+    owners = buffers(graph)
+    producers = graph.producers()
+    version = [0] * len(graph.values)
+    """How many times each buffer was made, and from which making each view comes."""
+    computations: list[int] = []
+    done = [False] * len(graph.operations)
+
+    def compute(operation: int) -> None:
+        computations.append(operation)
+        done[operation] = True
+        for value in graph.operations[operation].outputs:
+            owner = owners[value]
+            version[value] = 1 if owner is None else (version[value] + 1 if owner == value else version[owner])
+
+    def refresh(value: int) -> None:
+        """Make a view current; its input may be a view too."""
+        chain: list[int] = []
+        while graph.operations[producers[value]].view:
+            owner = owners[value]
+            if done[producers[value]] and (owner is None or version[value] == version[owner]):
+                break
+            chain.append(producers[value])
+            sources = graph.operations[producers[value]].inputs
+            base = graph.values[value].alias_of
+            if base is None:
+                for source in sources:
+                    refresh(source)
+                break
+            for source in sources:
+                if source != base:
+                    refresh(source)
+            value = base
+        for operation in reversed(chain):
+            compute(operation)
+
+    for position in sequence:
+        operation = problem.graph_operation[position]
+        for value in graph.operations[operation].inputs:
+            refresh(value)
+        compute(operation)
+    for value in graph.outputs:
+        refresh(value)
+    return _with_unread_views(graph, computations, done)
+
+
+def _with_unread_views(graph: Graph, computations: list[int], done: list[bool]) -> list[int]:
+    """Views nobody reads still run once, as soon as what they read is first there."""
+    unread = [index for index, finished in enumerate(done) if not finished]
+    if not unread:
+        return computations
+    producers = graph.producers()
+    followers: dict[int | None, list[int]] = {}
+    for index in unread:
+        inputs = graph.operations[index].inputs
+        latest = max((producers[value] for value in inputs), default=None)
+        followers.setdefault(latest, []).append(index)
+    result: list[int] = []
+    placed: set[int] = set()
+
+    def place(operation: int | None) -> None:
+        pending = list(reversed(followers.get(operation, [])))
+        while pending:
+            index = pending.pop()
+            result.append(index)
+            pending.extend(reversed(followers.get(index, [])))
+
+    place(None)
+    for operation in computations:
+        result.append(operation)
+        if operation not in placed:
+            placed.add(operation)
+            place(operation)
+    return result
+
+
+def with_frees(graph: Graph, computations: Sequence[int]) -> Schedule:
+    """Free every value right after its last read before it is made again; graph outputs made last stay."""
+    outputs = set(graph.outputs)
+    awaited = [value in outputs for value in range(len(graph.values))]
+    backwards: list[Step] = []
+    for index in reversed(computations):
+        operation = graph.operations[index]
+        frees = [value for value in operation.outputs if not awaited[value]]
+        for value in operation.outputs:
+            awaited[value] = False
+        for value in operation.inputs:
+            if not awaited[value]:
+                frees.append(value)
+                awaited[value] = True
+        backwards.extend(Step(Action.FREE, value) for value in sorted(frees, reverse=True))
+        backwards.append(Step(Action.COMPUTE, index))
+    return Schedule(tuple(reversed(backwards)))
