@@ -1,0 +1,65 @@
+"""Files appear whole or not at all: whoever reads the old name sees the old content or the new, never a half."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from ..core.errors import InputError
+
+
+def check_writable(path: Path) -> None:
+    """Say before the long work, not after it, that the result could not be written."""
+    try:
+        if path.is_dir():
+            raise InputError(f"cannot write {path}: it is a directory; name a file in it")
+        if _is_special(path):
+            if not os.access(path, os.W_OK):
+                raise InputError(f"cannot write {path}: permission denied")
+            return
+        folder = Path(os.path.realpath(path)).parent
+        if not folder.is_dir():
+            raise InputError(f"cannot write {path}: there is no folder {folder}")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise InputError(f"cannot write {path}: the folder {folder} is not writable")
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def atomic_write(path: Path, data: bytes) -> None:
+    """Write to a temporary file beside the target, then rename it over the target. Links are followed; the mode of an old file is kept.
+
+    Devices and pipes (`/dev/null`, `>(...)`) are written to directly: renaming would replace them.
+    """
+    try:
+        if _is_special(path):
+            path.write_bytes(data)
+            return
+        target = Path(os.path.realpath(path))
+        temporary = target.with_name(f".checkmate-{secrets.token_hex(8)}.tmp")
+        try:
+            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+                if target.exists():
+                    os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _is_special(path: Path) -> bool:
+    """Neither a file nor a directory, but there: a device, a pipe, a socket."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    return InputError(f"cannot write {path}: {(error.strerror or str(error)).lower()}")
