@@ -1,0 +1,210 @@
+"""The liveness form: the paper's problem without FREE variables and their big-M hazards.
+
+Instead of "may v be freed after k", it asks "is v still needed at k", which is a chain of continuous variables along v's consumers:
+
+    Y[t,v,jm] >= R[t,jm],   Y[t,v,jm] >= Y[t,v,j(m+1)],   Y[t,v,jd] >= S[t+1,v]
+
+While k runs in stage t, value v takes its bytes times S[t,v] if its producer comes after k, R[t,k] + S[t,v] if k is its producer, else the
+first Y[t,v,jm] with jm >= k, and S[t+1,v] after its last consumer. Only R and S are integer. Numbers in names are the paper's: 1a to 1e
+are the same constraints.
+
+A stage may hold several first computations (`runs`). With one each this is exactly the paper's search space; with more it is a restriction of it in
+which every operation runs at most once per run: every solution is a real schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyomo.environ as pyo
+from pyomo.core.expr import LinearExpression
+
+from ..problem import Problem, horizons
+from .formulation import Formulated, Rows, Scale
+from .standard_form import compile_standard_form
+
+
+def build_liveness(problem: Problem, runs: Sequence[range] | None = None) -> Formulated:
+    """Build the liveness form, presolved: R and S are 0 past the last stage in which they can help."""
+    chosen = tuple(runs) if runs is not None else tuple(range(index, index + 1) for index in range(problem.count))
+    return _Builder(problem, chosen).build()
+
+
+class _Builder:
+    def __init__(self, problem: Problem, runs: tuple[range, ...]) -> None:
+        self.problem = problem
+        self.runs = runs
+        self.scale = Scale.of(problem)
+        self.model = pyo.ConcreteModel(name=problem.graph.name)
+        self.last_use = horizons(problem)
+        self.last_keep = [
+            problem.count if problem.kept[value] else max((self.last_use[user] for user in users), default=-1)
+            for value, users in enumerate(problem.consumers)
+        ]
+
+    def build(self) -> Formulated:
+        problem, runs, model = self.problem, self.runs, self.model
+        compute = [
+            (stage, operation)
+            for stage, run in enumerate(runs)
+            for operation in range(run.start)
+            if self.last_use[operation] >= run.start and not problem.pinned[operation]
+        ]
+        keep = [
+            (stage, value)
+            for stage, run in enumerate(runs)
+            for value, producer in enumerate(problem.producer)
+            if producer < run.start <= self.last_keep[value]
+        ]
+        model.R = pyo.Var(compute, domain=pyo.Binary)
+        model.S = pyo.Var(keep, domain=pyo.Binary)
+        self.compute = dict(zip(compute, model.R.values(), strict=True))
+        self.keep = dict(zip(keep, model.S.values(), strict=True))
+        self._objective_1a()
+        self._dependencies_1b_1c()
+        self._needed_and_memory()
+        return Formulated(problem, model, compile_standard_form(model), runs, self.compute, self.keep, self.scale.cost_unit)
+
+    def r(self, stage: int, operation: int) -> Any:
+        """R[t,i]: 1 for first computations (1e), 0 before them and where it cannot help."""
+        run = self.runs[stage]
+        return 1 if operation in run else self.compute.get((stage, operation), 0)
+
+    def s(self, stage: int, value: int) -> Any:
+        """S[t,v]: nothing is kept into the first stage (1d); graph outputs are kept past the last."""
+        if stage == len(self.runs):
+            return int(self.problem.kept[value])
+        return self.keep.get((stage, value), 0)
+
+    def _objective_1a(self) -> None:
+        cost = self.scale.cost
+        terms = [(cost[operation], variable) for (_, operation), variable in self.compute.items()]
+        body = LinearExpression(
+            constant=sum(cost), linear_coefs=[coefficient for coefficient, _ in terms], linear_vars=[variable for _, variable in terms]
+        )
+        self.model.cost_1a = pyo.Objective(expr=body, sense=pyo.minimize)
+
+    def _dependencies_1b_1c(self) -> None:
+        problem = self.problem
+        inputs_1b, kept_1c, once = Rows(), Rows(), Rows()
+        for stage, run in enumerate(self.runs):
+            operations = [operation for operation in range(run.stop) if not _is_zero(self.r(stage, operation))]
+            for operation in operations:
+                for value in problem.inputs[operation]:
+                    producer = problem.producer[value]
+                    if producer in run:
+                        continue
+                    terms = [(1.0, self.r(stage, operation)), (-1.0, self.r(stage, producer)), (-1.0, self.s(stage, value))]
+                    inputs_1b.add((stage, operation, value), terms, upper=0.0)
+        for (stage, value), variable in self.keep.items():
+            producer = problem.producer[value]
+            if stage and producer not in self.runs[stage - 1]:
+                terms = [(1.0, variable), (-1.0, self.r(stage - 1, producer)), (-1.0, self.s(stage - 1, value))]
+                kept_1c.add((stage, value), terms, upper=0.0)
+            if (stage, producer) in self.compute:
+                once.add((stage, value), [(1.0, self.compute[stage, producer]), (1.0, variable)], upper=1.0)
+        for value, needed in enumerate(problem.kept):
+            last = len(self.runs) - 1
+            if needed and problem.producer[value] not in self.runs[last]:
+                made = [(1.0, self.r(last, problem.producer[value])), (1.0, self.s(last, value))]
+                kept_1c.add((len(self.runs), value), made, lower=1.0)
+        inputs_1b.attach(self.model, "inputs_1b")
+        kept_1c.attach(self.model, "kept_1c")
+        once.attach(self.model, "once")
+
+    def _needed_and_memory(self) -> None:
+        """Y and the memory rows. Rows are a recurrence in U: only values whose term changes between two steps appear."""
+        problem = self.problem
+        needed_index: list[tuple[int, int, int]] = []
+        users_of: list[dict[int, list[int]]] = []
+        for stage, run in enumerate(self.runs):
+            users: dict[int, list[int]] = {}
+            for operation in range(run.stop):
+                if not _is_zero(self.r(stage, operation)):
+                    for value in problem.inputs[operation]:
+                        users.setdefault(value, []).append(operation)
+            users_of.append(users)
+            needed_index.extend((stage, value, user) for value, readers in users.items() for user in readers if user not in run)
+        self.model.Y = pyo.Var(needed_index, bounds=(0, 1))
+        self.needed = dict(zip(needed_index, self.model.Y.values(), strict=True))
+        self._needed_rows(users_of)
+        self._memory_rows(users_of)
+
+    def _y(self, stage: int, value: int, user: int) -> Any:
+        """Still needed at `user`: certainly so if that is a first computation."""
+        return 1 if user in self.runs[stage] else self.needed[stage, value, user]
+
+    def _needed_rows(self, users_of: list[dict[int, list[int]]]) -> None:
+        computed, chained = Rows(), Rows()
+        for stage, users in enumerate(users_of):
+            for value, readers in users.items():
+                for position, user in enumerate(readers):
+                    if user in self.runs[stage]:
+                        continue
+                    here = self._y(stage, value, user)
+                    index = (stage, value, user)
+                    computed.add(index, [(1.0, here), (-1.0, self.r(stage, user))], lower=0.0)
+                    after = self.s(stage + 1, value) if position + 1 == len(readers) else self._y(stage, value, readers[position + 1])
+                    if not _is_zero(after):
+                        chained.add(index, [(1.0, here), (-1.0, after)], lower=0.0)
+        computed.attach(self.model, "needed_if_computed")
+        chained.attach(self.model, "needed_if_needed_later")
+
+    def _memory_rows(self, users_of: list[dict[int, list[int]]]) -> None:
+        problem, scale, model = self.problem, self.scale, self.model
+        steps = [
+            (stage, operation)
+            for stage, run in enumerate(self.runs)
+            for operation in range(run.stop)
+            if not _is_zero(self.r(stage, operation))
+        ]
+        model.U = pyo.Var(steps, bounds=(0, scale.available))
+        used = dict(zip(steps, model.U.values(), strict=True))
+        recurrence, workspace = Rows(), Rows()
+        for stage, run in enumerate(self.runs):
+            following = self._followers(stage, users_of[stage])
+            pending: list[tuple[float, Any]] = []
+            for value, producer in enumerate(problem.producer):
+                if producer < run.start and not _is_zero(self.s(stage, value)):
+                    pending.append((scale.size[value], self.s(stage, value)))
+            before: Any = 0
+            released: list[tuple[float, Any]] = []
+            for operation in range(run.stop):
+                pending.extend(released)
+                released = []
+                here = self.r(stage, operation)
+                for value in problem.outputs[operation]:
+                    size = scale.size[value]
+                    if not _is_zero(here):
+                        pending.append((size, here))
+                    released += [(-size, here), (-size, self.s(stage, value)), (size, following[value, -1])]
+                if _is_zero(here):
+                    continue
+                for value in problem.inputs[operation]:
+                    size = scale.size[value]
+                    released += [(-size, self._y(stage, value, operation)), (size, following[value, operation])]
+                now = used[stage, operation]
+                recurrence.add((stage, operation), [(1.0, now), (-1.0, before), *((-size, term) for size, term in pending)], lower=0.0, upper=0.0)
+                if scale.workspace[operation]:
+                    workspace.add((stage, operation), [(1.0, now), (scale.workspace[operation], here)], upper=scale.available)
+                before, pending = now, []
+        recurrence.attach(model, "memory")
+        workspace.attach(model, "memory_with_workspace")
+
+    def _followers(self, stage: int, users: dict[int, list[int]]) -> dict[tuple[int, int], Any]:
+        """What says that a value is needed after its producer ran (key -1) or after each of its users ran."""
+        after: dict[tuple[int, int], Any] = {}
+        for value, producer in enumerate(self.problem.producer):
+            if producer >= self.runs[stage].stop:
+                break
+            readers = users.get(value, [])
+            kept = self.s(stage + 1, value)
+            chain = [-1, *readers]
+            for position, user in enumerate(chain):
+                after[value, user] = self._y(stage, value, readers[position]) if position < len(readers) else kept
+        return after
+
+
+def _is_zero(term: Any) -> bool:
+    return isinstance(term, int) and term == 0

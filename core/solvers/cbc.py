@@ -1,0 +1,154 @@
+"""CBC as a child process: the binary of the wheel `cbcbox`, or a `cbc` on the path.
+
+The one solver without a Python interface: the matrix goes through a temporary MPS file, the solution comes back as text. Its words are read from the
+first line of the solution file, which says plainly whether it is optimal, infeasible or stopped with or without a solution.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import UnavailableError
+from ..events import Watch
+from ..milp.standard_form import StandardForm
+from ..result import Status, Stop
+from ..settings import Settings
+from .base import Progress, SolverResult, ignore
+from .mps import column_name, write_mps
+
+_PROGRESS = re.compile(r"Cbc0010I After .* nodes, .*? (\S+) best solution, best possible (\S+)")
+_FOUND = re.compile(r"Cbc00(?:04|12|16|38)I .*?solution of (\S+)")
+_BOUND = re.compile(r"(?:Lower bound|best possible)\s*:?\s*(-?[\d.eE+]+)")
+
+
+class Cbc:
+    """Runs `cbc` on a temporary MPS file."""
+
+    name = "cbc"
+
+    def require(self) -> None:
+        if _executable() is None:
+            raise UnavailableError("the solver CBC is missing: pip install 'checkmate-remat[cbc]' (or cbcbox), or install a system cbc")
+
+    def version(self) -> str:
+        command = _executable()
+        assert command is not None
+        printed = subprocess.run([command, "-quit"], capture_output=True, text=True, check=False).stdout
+        found = re.search(r"Version:?\s*(\S+)", printed)
+        return found.group(1) if found else "unknown"
+
+    def solve(
+        self,
+        form: StandardForm,
+        settings: Settings,
+        watch: Watch,
+        start: Mapping[int, float] | None = None,
+        on_progress: Progress = ignore,
+    ) -> SolverResult:
+        command = _executable()
+        assert command is not None
+        with tempfile.TemporaryDirectory(prefix="checkmate-cbc-") as folder:
+            model, solution, first = (Path(folder) / name for name in ("model.mps", "solution.txt", "start.txt"))
+            write_mps(form, model)
+            arguments = [command, str(model), "-timeMode", "elapsed", "-seconds", f"{max(watch.remaining, 0.1):.2f}"]
+            arguments += ["-ratioGap", repr(settings.gap), "-allowableGap", "1e-9"]
+            arguments += ["-randomCbcSeed", str(settings.seed % 2**31 or 1), "-randomSeed", str(settings.seed % 2**31 or 1)]
+            if settings.threads:
+                arguments += ["-threads", str(settings.threads)]
+            if start:
+                first.write_text(
+                    "start\n" + "".join(f"{row} {column_name(column)} {value} 0\n" for row, (column, value) in enumerate(start.items()))
+                )
+                arguments += ["-mipstart", str(first)]
+            arguments += ["-solve", "-printingOptions", "all", "-solution", str(solution)]
+            log = _run(arguments, watch, on_progress, form.offset)
+            text = solution.read_text() if solution.exists() else ""
+        return _result(form, text, log, watch)
+
+
+def _executable() -> str | None:
+    try:
+        import cbcbox
+
+        return str(cbcbox.cbc_bin_path())
+    except ImportError:
+        return shutil.which("cbc")
+
+
+def _run(arguments: list[str], watch: Watch, on_progress: Progress, offset: float) -> list[str]:
+    """Run until it ends, its time is up or someone wants to stop; lines of its log are progress."""
+    lines: list[str] = []
+    with subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, start_new_session=os.name == "posix"
+    ) as child:
+
+        def read() -> None:
+            assert child.stdout is not None
+            for line in child.stdout:
+                lines.append(line)
+                if match := _PROGRESS.search(line):
+                    incumbent, bound = (float(group) for group in match.groups())
+                    on_progress(incumbent + offset if abs(incumbent) < 1e40 else None, bound + offset)
+                elif match := _FOUND.search(line):
+                    on_progress(float(match.group(1)) + offset, None)
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        asked = False
+        patience = watch.remaining + 10.0
+        while child.poll() is None:
+            try:
+                child.wait(0.1)
+            except subprocess.TimeoutExpired:
+                patience -= 0.1
+                if patience < 0:
+                    child.kill()
+                elif watch.interrupted() and not asked:
+                    asked, patience = True, 5.0
+                    child.send_signal(2)
+        reader.join()
+    return lines
+
+
+def _result(form: StandardForm, text: str, log: list[str], watch: Watch) -> SolverResult:
+    headline, _, body = text.partition("\n")
+    stop = Stop.INTERRUPTED if watch.interrupted() else Stop.TIME_LIMIT
+    if headline.startswith(("Infeasible", "Integer infeasible")) or any("Problem is infeasible" in line or "proven infeasible" in line for line in log):
+        return SolverResult(Status.INFEASIBLE, Stop.FINISHED, bound=np.inf)
+    is_mip = bool(form.integer.any())
+    if headline.startswith("Optimal"):
+        values = _values(form, body)
+        cost = float(form.objective @ values) + form.offset
+        bound = _last_bound(log, form.offset) if is_mip else cost
+        return SolverResult(Status.OPTIMAL, Stop.FINISHED, values, cost if bound is None else min(bound, cost))
+    bound = _last_bound(log, form.offset)
+    proven = -np.inf if bound is None else bound
+    if not headline.startswith("Stopped") or "no integer solution" in headline or not is_mip:
+        return SolverResult(Status.UNKNOWN, stop, bound=proven)
+    return SolverResult(Status.FEASIBLE, stop, _values(form, body), proven)
+
+
+def _values(form: StandardForm, body: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Lines are: number, name, value, reduced cost; `**` marks a line beyond tolerance."""
+    values = np.zeros(form.columns)
+    for line in body.splitlines():
+        words = line.replace("**", " ").split()
+        if len(words) >= 3 and words[1].startswith("c"):
+            values[int(words[1][1:])] = float(words[2])
+    return values
+
+
+def _last_bound(log: list[str], offset: float) -> float | None:
+    for line in reversed(log):
+        if match := _BOUND.search(line):
+            return float(match.group(1)) + offset
+    return None
