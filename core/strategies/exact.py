@@ -1,0 +1,63 @@
+"""Solving a formulation of a problem: build, start, solve, decode, and believe only what the profile of the sequence says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..events import Event, Watch
+from ..milp import get_formulation
+from ..milp.formulation import Formulated
+from ..problem import Problem
+from ..result import Status, Stop
+from ..sequence import profile
+from ..settings import Settings
+from ..solvers import get_solver
+
+BUILD_RATE = 40_000.0
+"""Nonzeros that Pyomo builds and compiles in a second, on a slow day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """What the MILP says, in real costs."""
+
+    status: Status
+    stop: Stop
+    sequence: tuple[int, ...] | None
+    bound: float
+
+
+def fits_in_time(entries: int, watch: Watch, share: float = 0.5) -> bool:
+    """Could a model of this many nonzeros be built in this share of the time that is left, and in memory?"""
+    return entries <= min(8_000_000, share * watch.remaining * BUILD_RATE)
+
+
+def solve_exactly(
+    problem: Problem, settings: Settings, watch: Watch, runs: Sequence[range] | None = None, incumbent: tuple[int, ...] | None = None
+) -> Exact:
+    """Solve the chosen formulation from an incumbent. A sequence that comes back fits the budget."""
+    watch.on_event(Event(f"building the {settings.formulation} model"))
+    formulated = get_formulation(settings.formulation)(problem, runs)
+    return _solve(problem, formulated, settings, watch, incumbent)
+
+
+def _solve(problem: Problem, formulated: Formulated, settings: Settings, watch: Watch, incumbent: tuple[int, ...] | None) -> Exact:
+    solver = get_solver(settings.solver)
+    unit = formulated.cost_unit
+    phase = f"{settings.solver}: {formulated.form.columns} variables, {len(formulated.form.row_lower)} constraints"
+    watch.on_event(Event(phase, None if incumbent is None else profile(problem, incumbent).cost))
+
+    def tell(cost: float | None, bound: float | None) -> None:
+        watch.on_event(Event(phase, None if cost is None else cost * unit, None if bound is None else bound * unit))
+
+    start = None if incumbent is None else formulated.start(incumbent)
+    result = solver.solve(formulated.form, settings, watch, start, tell)
+    bound = max(result.bound * unit, problem.ideal_cost)
+    if result.values is None:
+        return Exact(result.status, result.stop, None, bound)
+    sequence = formulated.sequence(result.values)
+    if profile(problem, sequence).peak > problem.budget:
+        # The solver's tolerances let it through: its bound stands, its schedule does not.
+        return Exact(Status.UNKNOWN, result.stop, None, bound)
+    return Exact(result.status, result.stop, sequence, bound)

@@ -1,0 +1,50 @@
+"""The best schedule known so far, and the heuristics that give the first one."""
+
+from __future__ import annotations
+
+from ..events import Event, Watch
+from ..problem import Problem, feasibility_floor
+from ..result import Solution, Status, Stop
+from ..sequence import in_stage_order, profile, prune
+from ..settings import Settings
+from ..units import format_bytes
+from . import HEURISTICS, get_strategy
+
+
+def infeasible(problem: Problem) -> Solution | None:
+    """A proof that nothing fits, if the largest set of bytes that must be in memory together already says so."""
+    floor = feasibility_floor(problem)
+    if floor.bytes <= problem.budget:
+        return None
+    reason = (
+        f"no schedule fits {format_bytes(problem.budget)}: {floor.operation!r} alone needs {format_bytes(floor.bytes)} "
+        f"({floor.bytes} bytes) for {floor.reason}; that is the smallest budget that could work"
+    )
+    return Solution(Status.INFEASIBLE, Stop.FINISHED, reason=reason)
+
+
+def keep_everything(problem: Problem) -> Solution | None:
+    """The optimum, if nothing needs to be recomputed."""
+    sequence = tuple(range(problem.count))
+    if profile(problem, sequence).peak > problem.budget:
+        return None
+    return Solution(Status.OPTIMAL, Stop.FINISHED, sequence, problem.ideal_cost, provenance={"found_by": "keep-all"})
+
+
+def best_heuristic(problem: Problem, settings: Settings, watch: Watch) -> tuple[tuple[int, ...] | None, str]:
+    """The cheapest heuristic schedule that fits, pruned, and which heuristic made it."""
+    best: tuple[int, ...] | None = None
+    best_cost = float("inf")
+    found_by = ""
+    for name in HEURISTICS:
+        if watch.expired:
+            break
+        sequence = get_strategy(name)(problem, settings, watch).sequence
+        if sequence is None:
+            continue
+        for candidate in {prune(problem, sequence), in_stage_order(problem, sequence)}:
+            made = profile(problem, candidate)
+            if made.peak <= problem.budget and made.cost < best_cost:
+                best, best_cost, found_by = candidate, made.cost, name
+                watch.on_event(Event("heuristics", made.cost, problem.ideal_cost, f"{name} fits"))
+    return best, found_by

@@ -1,0 +1,125 @@
+"""The paper's approximation: solve the LP relaxation, round S, then compute what S then needs (two-phase rounding, section 5.3).
+
+Rounding may exceed the budget, so the LP is solved for (1 - epsilon) of it; epsilon is searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ..events import Event, Watch
+from ..milp.formulation import Formulated
+from ..milp.liveness import build_liveness
+from ..milp.runs import liveness_entries, merged_runs, single_runs
+from ..problem import Problem
+from ..result import Solution, Status, Stop
+from ..sequence import just_in_time, profile, prune
+from ..settings import Settings
+from ..solvers import get_solver
+from .incumbent import infeasible, keep_everything
+
+EPSILONS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+THRESHOLDS = (0.5, 0.3, 0.7, 0.15, 0.85, 0.05)
+SAMPLES = 24
+"""Randomized roundings of one LP."""
+LP_ENTRIES = 80_000
+"""Largest relaxation that is solved; a larger graph gets merged stages."""
+
+
+def lp_rounding(problem: Problem, settings: Settings, watch: Watch) -> Solution:
+    """Two-phase rounding of the LP relaxation, deterministic and randomized, epsilon searched automatically."""
+    known = infeasible(problem) or keep_everything(problem)
+    if known is not None:
+        return known
+    sequence = round_relaxation(problem, settings, watch)
+    stop = Stop.INTERRUPTED if watch.interrupted() else Stop.TIME_LIMIT if watch.expired else Stop.FINISHED
+    if sequence is None:
+        return Solution(Status.UNKNOWN, stop, None, None, "no rounding of the LP relaxation fits the budget")
+    return Solution(Status.FEASIBLE, stop, sequence, None, provenance={"solver": settings.solver, "found_by": "lp-rounding"})
+
+
+def round_relaxation(problem: Problem, settings: Settings, watch: Watch) -> tuple[int, ...] | None:
+    """The cheapest rounding that fits, over epsilons, thresholds and samples."""
+    runs = _runs(problem)
+    best: tuple[int, ...] | None = None
+    best_cost = float("inf")
+    draw = np.random.default_rng(settings.seed)
+    misses = 0
+    for epsilon in EPSILONS:
+        available = int((1 - epsilon) * problem.available)
+        tightened = problem.with_budget(problem.base + available)
+        if watch.expired or infeasible(tightened) is not None or misses == 2:
+            break
+        watch.on_event(Event("lp-rounding", None if best is None else best_cost, message=f"epsilon {epsilon}"))
+        formulated = build_liveness(tightened, runs)
+        relaxed = get_solver(settings.solver).solve(formulated.form.relaxed(), settings, watch)
+        if relaxed.values is None:
+            break
+        improved = False
+        for kept in _roundings(formulated, relaxed.values, draw):
+            if watch.interrupted():
+                break
+            sequence = complete(problem, formulated.runs, kept)
+            for candidate in (sequence, just_in_time(problem, sequence)):
+                made = profile(problem, candidate)
+                if made.peak <= problem.budget and made.cost < best_cost:
+                    best, best_cost, improved = candidate, made.cost, True
+        misses = misses + 1 if best is not None and not improved else 0
+    return best
+
+
+def _runs(problem: Problem) -> tuple[range, ...]:
+    runs = single_runs(problem)
+    count = problem.count
+    while liveness_entries(problem, runs) > LP_ENTRIES and count > 8:
+        count = min(count // 2, 2 * problem.count * LP_ENTRIES // liveness_entries(problem, runs))
+        runs = merged_runs(problem, max(count, 8))
+    return runs
+
+
+def _roundings(formulated: Formulated, values: np.ndarray, draw: np.random.Generator) -> Iterator[list[set[int]]]:
+    """S by thresholds, then by chance with S as the probability: one draw per value for all stages, so that retention is not torn apart."""
+    share: dict[tuple[int, int], float] = {}
+    for index, variable in formulated.keep.items():
+        column = formulated.form.column_of.get(id(variable))
+        share[index] = 0.0 if column is None else float(values[column])
+    stages = len(formulated.runs)
+
+    def kept(limits: Sequence[float]) -> list[set[int]]:
+        sets: list[set[int]] = [set() for _ in range(stages)]
+        for (stage, value), amount in share.items():
+            if amount > limits[value]:
+                sets[stage].add(value)
+        return sets
+
+    count = len(formulated.problem.size)
+    for threshold in THRESHOLDS:
+        yield kept([threshold] * count)
+    for _ in range(SAMPLES):
+        yield kept(draw.uniform(0.02, 0.98, count).tolist())
+
+
+def complete(problem: Problem, runs: Sequence[range], kept: Sequence[set[int]]) -> tuple[int, ...]:
+    """The second phase: the least R that S allows. Values of pinned operations cannot be made again: whoever needs them keeps them."""
+    sequence: list[int] = []
+    for stage, run in enumerate(runs):
+        held = kept[stage]
+        needed: set[int] = set(run)
+        pending = list(run)
+        if stage + 1 < len(runs):
+            pending.extend(
+                problem.producer[value]
+                for value in kept[stage + 1]
+                if value not in held and problem.producer[value] < run.start and not problem.pinned[problem.producer[value]]
+            )
+        needed.update(pending)
+        while pending:
+            for value in problem.inputs[pending.pop()]:
+                producer = problem.producer[value]
+                if value not in held and producer not in needed and not problem.pinned[producer]:
+                    needed.add(producer)
+                    pending.append(producer)
+        sequence.extend(sorted(needed))
+    return prune(problem, sequence)
