@@ -1,0 +1,103 @@
+"""Which operations are the forward pass, and when the backward pass comes back to each of them.
+
+The baselines were made for training graphs whose backward pass mirrors the forward pass. Real ones have several backward operations for one
+forward operation, or none, and other graphs have no backward pass at all; the baselines take any of them, only less wisely.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardPass:
+    """The forward operations, ascending; the place of one among them is called its rank. Without slots, to remember what it worked out."""
+
+    problem: Problem
+    operations: tuple[int, ...]
+
+    @cached_property
+    def rank(self) -> dict[int, int]:
+        return {operation: rank for rank, operation in enumerate(self.operations)}
+
+    @cached_property
+    def neighbours(self) -> list[list[int]]:
+        """By rank: the ranks of forward operations that an operation reads from or is read by."""
+        around: list[set[int]] = [set() for _ in self.operations]
+        for rank, operation in enumerate(self.operations):
+            for value in self.problem.inputs[operation]:
+                source = self.rank.get(self.problem.producer[value])
+                if source is not None:
+                    around[rank].add(source)
+                    around[source].add(rank)
+        return [sorted(ranks) for ranks in around]
+
+    @property
+    def is_chain(self) -> bool:
+        """Does each operation read from the one before it and from no other?"""
+        last = len(self.operations) - 1
+        return all(ranks == [other for other in (rank - 1, rank + 1) if 0 <= other <= last] for rank, ranks in enumerate(self.neighbours))
+
+    @cached_property
+    def returns(self) -> list[int]:
+        """By rank: the first stage in which the backward pass has come back to an operation. It falls as the rank rises.
+
+        A backward operation stands where the earliest forward value it reads was made. Where that does not fall steadily (a skip
+        connection, a late reader of the loss) the nearest steadily falling places count instead.
+        """
+        stages: list[int] = []
+        places: list[float] = []
+        forward = self.rank
+        for stage in range(self.problem.count):
+            if stage in forward:
+                continue
+            read = [forward[maker] for maker in (self.problem.producer[value] for value in self.problem.inputs[stage]) if maker in forward]
+            if read:
+                stages.append(stage)
+                places.append(float(min(read)))
+        climbing = [-place for place in _falling(places)]
+        found = []
+        for rank in range(len(self.operations)):
+            position = bisect_right(climbing, -(rank + 1.0))
+            found.append(stages[position] if position < len(stages) else self.problem.count)
+        return found
+
+    def leaves(self, rank: int) -> int:
+        """The last stage before the backward pass goes on to lower ranks."""
+        return self.returns[rank - 1] - 1 if rank > 0 else self.problem.count - 1
+
+
+def forward_pass(problem: Problem) -> ForwardPass:
+    """The operations the file does not call backward; if it calls none so, those up to the moment when most values wait for a reader.
+
+    Counted in values, not bytes: gradients of the first layers are often larger than everything the last layers keep.
+    """
+    if any(problem.backward):
+        return ForwardPass(problem, tuple(operation for operation, backward in enumerate(problem.backward) if not backward))
+    change = [0] * (problem.count + 1)
+    for value, users in enumerate(problem.consumers):
+        if users:
+            change[problem.producer[value]] += 1
+            change[users[-1]] -= 1
+    waiting, most, turn = 0, 0, 0
+    for operation in range(problem.count):
+        waiting += change[operation]
+        if waiting > most:
+            most, turn = waiting, operation
+    return ForwardPass(problem, tuple(range(turn + 1)))
+
+
+def _falling(places: list[float]) -> list[float]:
+    """The nearest sequence that never rises, in least squares: neighbours that rise are pooled into their mean."""
+    pools: list[tuple[float, int]] = []
+    for place in places:
+        total, count = place, 1
+        while pools and pools[-1][0] / pools[-1][1] < total / count:
+            before, members = pools.pop()
+            total, count = total + before, count + members
+        pools.append((total, count))
+    return [total / count for total, count in pools for _ in range(count)]
