@@ -17,6 +17,8 @@ from typing import NoReturn
 from ..core.errors import InputError
 from ..core.graph import LARGEST_BYTES
 
+LARGEST_AMOUNT = 1e30
+"""Costs stay finite when summed."""
 LONGEST_INTEGER = 40
 """Digits; longer integers are mistakes, and Python refuses those of more than 4300."""
 LONGEST_MESSAGE = 400
@@ -155,6 +157,10 @@ class Fields:
         """A finite number, not below `least`."""
         return self._number(key, self.get(key), least)
 
+    def number_in(self, key: str, index: int) -> float:
+        """An entry of a list of numbers."""
+        return self._number(f"{key}[{index}]", self.items(key)[index], 0)
+
     def number_or_none(self, key: str, *, least: float | None = 0) -> float | None:
         """A number, or null."""
         return None if self.get(key) is None else self.number(key, least=least)
@@ -196,9 +202,13 @@ class Fields:
         """The whole object as a table of bytes by name."""
         return {self._key(key): self.size(key) for key in self.content}
 
-    def numbers(self) -> dict[str, float]:
-        """The whole object as a table of numbers by name."""
-        return {self._key(key): self.number(key) for key in self.content}
+    def amounts(self) -> dict[str, float]:
+        """The whole object as a table of costs by name."""
+        table = {self._key(key): self.number(key) for key in self.content}
+        for key, amount in table.items():
+            if amount > LARGEST_AMOUNT:
+                self.fail(key, f"{amount} is larger than {LARGEST_AMOUNT}")
+        return table
 
     def _key(self, key: str) -> str:
         return self._text("", key)

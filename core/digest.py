@@ -1,0 +1,27 @@
+"""A fingerprint of a graph, so that a schedule can say which graph it belongs to.
+
+It covers what a schedule depends on: operations, values, outputs and fixed memory. It leaves out the display name, the work (the same graph
+can be priced in several ways; a schedule carries its own costs) and the pins (a user may pin more for one run; it stays the same graph).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from .graph import Graph
+
+
+def graph_digest(graph: Graph) -> str:
+    """`sha256:` and 64 hexadecimal digits, equal for equal content on every machine and version of Python."""
+    content = {
+        "operations": [
+            [operation.name, operation.kind, operation.inputs, operation.outputs, operation.workspace, operation.view, operation.backward]
+            for operation in graph.operations
+        ],
+        "values": [[value.name, value.bytes, value.alias_of] for value in graph.values],
+        "outputs": graph.outputs,
+        "fixed": dict(sorted(graph.fixed.items())),
+    }
+    text = json.dumps(content, separators=(",", ":"), ensure_ascii=True)
+    return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"

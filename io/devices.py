@@ -1,0 +1,84 @@
+"""The machines the roofline knows, from configs/devices.yaml or from a user's own file."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import yaml
+
+from ..core.costs import Device
+from ..core.errors import InputError
+from .strict_json import Fields, suggestion
+
+_TABLE = "configs/devices.yaml"
+_NUMBERS = ("flops_per_second", "bytes_per_second", "launch_seconds")
+_SUFFIXES = (".yaml", ".yml")
+
+
+def device_names() -> tuple[str, ...]:
+    """All devices in the table, in its order."""
+    return tuple(_table().child("devices").content)
+
+
+def default_device() -> str:
+    """The device to assume if the user names none."""
+    return _table().text("default")
+
+
+def get_device(name: str | None = None) -> Device:
+    """A device of the table by name, or the one a YAML file describes; without a name, the default."""
+    table = _table()
+    devices = table.child("devices")
+    name = table.text("default") if name is None else name
+    if name in devices:
+        return _device(devices.child(name), name)
+    path = Path(name)
+    if path.suffix.lower() in _SUFFIXES:
+        fields = _own_file(path)
+        return _device(fields, fields.text("name", path.stem))
+    raise InputError(
+        f"no device {name!r}; there are {', '.join(devices.content)}, or give a .yaml file of your own{suggestion(name, devices.content)}"
+    )
+
+
+def _table() -> Fields:
+    package = __package__.removesuffix(".io")
+    return Fields(yaml.safe_load(files(f"{package}.configs").joinpath("devices.yaml").read_text("utf-8")), _TABLE)
+
+
+def _own_file(path: Path) -> Fields:
+    try:
+        document = yaml.safe_load(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not UTF-8 text") from None
+    except yaml.MarkedYAMLError as error:
+        place = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise InputError(f"{path}: {place}not valid YAML: {error.problem}") from None
+    except (yaml.YAMLError, RecursionError, ValueError):
+        raise InputError(f"{path}: not valid YAML") from None
+    return Fields({str(key): found for key, found in document.items()} if isinstance(document, dict) else document, str(path))
+
+
+def _device(fields: Fields, name: str) -> Device:
+    fields.only(("name", *_NUMBERS))
+    numbers = Fields({key: _number(found) for key, found in fields.content.items()}, fields.where, fields.path)
+    for key in ("flops_per_second", "bytes_per_second"):
+        if not 0 < numbers.number(key) < 1e30:
+            numbers.fail(key, "must be above 0 and below 1e30")
+    launch = numbers.number("launch_seconds") if "launch_seconds" in numbers else 0.0
+    if not launch < 1e6:
+        numbers.fail("launch_seconds", "must be below 1e6")
+    return Device(name, numbers.number("flops_per_second"), numbers.number("bytes_per_second"), launch)
+
+
+def _number(found: object) -> object:
+    """YAML 1.1 takes `1e12` for text, as it has no point and no sign; people do not."""
+    if isinstance(found, str):
+        try:
+            return float(found)
+        except ValueError:
+            return found
+    return found
