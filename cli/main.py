@@ -1,0 +1,139 @@
+"""The `checkmate` command: finds the subcommand, runs it, and turns whatever happens into an exit code.
+
+Starts fast: subcommands are imported when used, and they import what is heavy (onnx, pyomo, rich, yaml) only when they run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from .. import __version__
+from .command import HELP_NAMES, Command
+from .exit_codes import ExitCode
+from .parameters import nearest
+from .report import report
+from .session import Session
+
+COMMANDS: Mapping[str, str] = {
+    "solve": "solve:solve",
+    "inspect": "inspect:inspect",
+    "verify": "verify:verify",
+    "compare": "compare:compare",
+    "convert": "convert:convert",
+    "completion": "completion:completion",
+}
+"""Name -> module:function. One line to add a command."""
+
+PROGRAM = "checkmate"
+COMPLETION_VARIABLE = "_CHECKMATE_COMPLETE"
+
+
+def load_command(name: str) -> Command:
+    module, function = COMMANDS[name].split(":")
+    command = getattr(import_module(f".{module}", __package__), function)
+    assert isinstance(command, Command)
+    return command
+
+
+def all_commands() -> dict[str, Command]:
+    return {name: load_command(name) for name in COMMANDS}
+
+
+class Checkmate(click.Group):
+    """The group of all commands, each imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return load_command(cmd_name) if cmd_name in COMMANDS else None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            near = nearest(name, list(COMMANDS))
+            if near is None and os.path.exists(name):
+                raise click.UsageError(f"no command {name!r}; did you mean '{PROGRAM} solve {name} --budget ...'?", ctx)
+            raise click.UsageError(
+                f"no command {name!r}; " + (f"did you mean {near!r}?" if near else f"there are {', '.join(COMMANDS)}"), ctx
+            )
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Checkmate, context_settings={"help_option_names": list(HELP_NAMES)}, no_args_is_help=False, invoke_without_command=True)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.pass_context
+def checkmate(context: click.Context) -> None:
+    """Make neural-network training fit into memory.
+
+    Checkmate finds which values of a computation to keep and which to compute again, at the least cost within a memory budget. It reads
+    ONNX models and JSON graphs, proves every schedule before writing it, and compiles it back to ONNX.
+
+    \b
+    Begin with:
+      checkmate inspect model.onnx                 what takes the memory
+      checkmate solve model.onnx --budget 8GB      a schedule that fits
+    """
+    if context.invoked_subcommand is None:
+        raise click.UsageError(f"a command is missing; there are {', '.join(COMMANDS)}", context)
+
+
+def run() -> NoReturn:
+    """Entry point of the `checkmate` script and of `python -m checkmate`."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command line. Never raises and never exits: it returns the exit code."""
+    session = Session()
+    _forgive_odd_characters()
+    try:
+        try:
+            code = _invoke(arguments, session)
+        except BrokenPipeError:
+            raise
+        except BaseException as error:
+            code = report(error, session, arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _discard_output()
+        return ExitCode.BROKEN_PIPE
+    except OSError as error:
+        _discard_output()
+        return report(error, Session(quiet=True), [])
+
+
+def _invoke(arguments: Sequence[str], session: Session) -> int:
+    if instruction := os.environ.get(COMPLETION_VARIABLE):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(checkmate, {}, PROGRAM, COMPLETION_VARIABLE, instruction)
+    try:
+        with checkmate.make_context(PROGRAM, list(arguments), obj=session) as context:
+            result = checkmate.invoke(context)
+            return int(result) if isinstance(result, int) else ExitCode.OK
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+
+
+def _forgive_odd_characters() -> None:
+    """A terminal that knows only ASCII still shows names it cannot spell, and never fails over them."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """Python flushes stdout once more at exit: give it somewhere to go."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115

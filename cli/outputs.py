@@ -1,0 +1,90 @@
+"""Where results go: names derived from the input and `-o`, checked before the long work, never over the input."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.errors import InputError
+
+SCHEDULE_SUFFIX = ".schedule.json"
+MODEL_SUFFIX = ".remat.onnx"
+
+
+@dataclass(frozen=True, slots=True)
+class Destinations:
+    """The files to write; None is not written. A schedule for stdout has `to_stdout` and no path."""
+
+    schedule: Path | None
+    model: Path | None
+    to_stdout: bool = False
+
+    @property
+    def paths(self) -> list[Path]:
+        return [path for path in (self.schedule, self.model) if path is not None]
+
+
+def choose_destinations(source: str, output: str | None, *, with_model: bool) -> Destinations:
+    """`-o` may be a folder, a schedule.json, a model.onnx, a prefix or `-`; without it: named like the input, in the current folder."""
+    if output == "-":
+        return Destinations(None, None, to_stdout=True)
+    stem = "graph" if source == "-" else _without(Path(source).name, (".onnx", ".json", ".pb"))
+    if output is None:
+        schedule, model = Path(stem + SCHEDULE_SUFFIX), Path(stem + MODEL_SUFFIX)
+    elif output.endswith(("/", os.sep)) or Path(output).is_dir():
+        schedule, model = Path(output) / (stem + SCHEDULE_SUFFIX), Path(output) / (stem + MODEL_SUFFIX)
+    elif _is_device(Path(output)):
+        return Destinations(Path(output), None)
+    elif output.endswith(".json"):
+        schedule, model = Path(output), Path(_without(output, (SCHEDULE_SUFFIX, ".json")) + MODEL_SUFFIX)
+    elif output.endswith(".onnx"):
+        schedule, model = Path(_without(output, (MODEL_SUFFIX, ".onnx")) + SCHEDULE_SUFFIX), Path(output)
+    else:
+        schedule, model = Path(output + SCHEDULE_SUFFIX), Path(output + MODEL_SUFFIX)
+    return Destinations(schedule, model if with_model else None)
+
+
+def check_destinations(paths: list[Path], source: str) -> None:
+    """Every file can be written, and none is the input. A missing folder counts as writable if it can be made."""
+    from ..io.atomic import check_writable
+
+    for path in paths:
+        if source != "-" and _same_file(path, Path(source)):
+            raise InputError(f"the output {str(path)!r} would overwrite the input; choose another name with -o")
+        nearest_folder = _nearest_folder(path.parent)
+        check_writable(path if nearest_folder == path.parent else nearest_folder / path.name)
+
+
+def make_folders(paths: list[Path]) -> None:
+    for path in paths:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot make the folder {str(path.parent)!r}: {error.strerror}") from None
+
+
+def _without(name: str, suffixes: tuple[str, ...]) -> str:
+    for suffix in suffixes:
+        if name.endswith(suffix) and name != suffix:
+            return name.removesuffix(suffix)
+    return name
+
+
+def _is_device(path: Path) -> bool:
+    """`/dev/null`, `/dev/stdout`, a named pipe: takes the schedule, and nothing can stand beside it."""
+    return path.exists() and not path.is_file()
+
+
+def _same_file(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:
+        return False
+
+
+def _nearest_folder(folder: Path) -> Path:
+    """The folder itself, or the nearest one above it that exists."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder

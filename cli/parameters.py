@@ -1,0 +1,148 @@
+"""Option values as people write them: sizes, durations, gaps, names, lists. Each fails with one line that says what to write instead.
+
+Values may come from a flag, a variable or YAML, so every type takes whatever `str` can show.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from ..core.errors import InputError
+from ..core.units import parse_budget, parse_size
+
+if TYPE_CHECKING:
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # older versions of click know no type arguments
+
+_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ms|min|s|m|h|d|)")
+_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def nearest(word: str, known: Sequence[str]) -> str | None:
+    """The known word a misspelt one was meant to be, capitals apart."""
+    spelled = {candidate.lower(): candidate for candidate in known}
+    near = get_close_matches(word.lower(), list(spelled), n=1, cutoff=0.6)
+    return spelled[near[0]] if near else None
+
+
+def suggestion(word: str, known: Sequence[str]) -> str:
+    """`; did you mean 'x'?` to end a message with, or nothing if no word is near."""
+    near = nearest(word, known)
+    return f"; did you mean {near!r}?" if near else ""
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of `60`, `90s`, `5m`, `1h30m`, `500ms`."""
+    compact = text.strip().lower().replace(" ", "")
+    parts = list(_DURATION_PART.finditer(compact))
+    if not parts or "".join(part.group(0) for part in parts) != compact:
+        raise InputError(f"not a duration: {text!r}; write 60 (seconds), 90s, 5m or 1h30m")
+    seconds = sum(float(part.group(1)) * _SECONDS[part.group(2)] for part in parts)
+    if not 0 < seconds < 1e9:
+        raise InputError(f"a duration must be above 0 and below 30 years, not {text!r}")
+    return seconds
+
+
+def parse_gap(text: str) -> float:
+    """A share: `0.01%` and `1e-4` are the same."""
+    stripped = text.strip()
+    percent = stripped.endswith("%")
+    try:
+        gap = float(stripped.rstrip("%")) / (100 if percent else 1)
+    except ValueError:
+        gap = math.nan
+    if math.isnan(gap):
+        raise InputError(f"not a gap: {text!r}; write 0.01% or 1e-4")
+    if not 0 <= gap < 1:
+        hint = f"; did you mean {stripped}%?" if not percent and 1 <= gap < 100 else ""
+        raise InputError(f"a gap is a share from 0 to below 1 (100%), not {text!r}{hint}")
+    return gap
+
+
+def parse_dimension(text: str) -> tuple[str, int]:
+    """`batch=32`."""
+    name, equals, size = text.partition("=")
+    if not equals or not name.strip() or not re.fullmatch(r"\s*0*[1-9][0-9]{0,17}\s*", size):
+        raise InputError(f"not a dimension: {text!r}; write NAME=N with N at least 1, such as batch=32")
+    return name.strip(), int(size)
+
+
+def whole_number(least: int) -> Callable[[str], int]:
+    """A reader of whole numbers from `least` to what fits into 32 bits, as solvers want them."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"\s*[0-9]{1,10}\s*", text) or not least <= int(text) < 2**31:
+            raise InputError(f"expected a whole number from {least} to {2**31 - 1}, not {text!r:.40}")
+        return int(text)
+
+    return parse
+
+
+class Parsed(ParamType):
+    """A value that one function reads from its text."""
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self.parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self.parse(str(value))
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Name(ParamType):
+    """One of a few names; a misspelt one gets a suggestion."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name = name
+        self.known = known
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value).strip()
+        if text not in self.known:
+            hint = suggestion(text, self.known) or f"; there are {', '.join(self.known)}"
+            self.fail(f"no {self.name.lower()} {text!r}{hint}", param, ctx)
+        return text
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(known) for known in self.known if known.startswith(incomplete)]
+
+
+class CommaSeparated(ParamType):
+    """`a,b,c`, each of one type, none twice."""
+
+    takes_lists = True
+    """In YAML a list will do as well."""
+
+    def __init__(self, item: ParamType) -> None:
+        self.name = f"{item.name},..."
+        self.item = item
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
+        texts = [text.strip() for text in str(value).split(",")]
+        if not all(texts):
+            self.fail(f"an empty entry in {value!r}; write entries with commas between them", param, ctx)
+        return tuple(self.item.convert(text, param, ctx) for text in dict.fromkeys(texts))
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        done, comma, last = incomplete.rpartition(",")
+        return [CompletionItem(done + comma + str(item.value)) for item in self.item.shell_complete(ctx, param, last)]
+
+
+BUDGET = Parsed("BUDGET", parse_budget)
+SIZE = Parsed("SIZE", parse_size)
+DURATION = Parsed("DURATION", parse_duration)
+GAP = Parsed("GAP", parse_gap)
+COUNT = Parsed("N", whole_number(1))
+SEED = Parsed("N", whole_number(0))
+DIMENSION = Parsed("NAME=N", parse_dimension)

@@ -1,0 +1,105 @@
+"""What the long work is doing: one live line on a terminal, one line per event with --verbose, silence in a pipe. Always on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ..core.events import Event, relative_gap
+from .amounts import format_change, format_cost, format_seconds, format_share
+from .render import console, is_fancy
+from .session import Session
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.spinner import Spinner
+    from rich.table import Table
+
+
+class Progress:
+    """Listens to the core's events. Knows the latest of everything, so a late look sees it all."""
+
+    def __init__(self, session: Session, *, unit: str = "", ideal_cost: float = 0.0, time_limit: float | None = None) -> None:
+        self.task = ""
+        self.phase = ""
+        self.incumbent: float | None = None
+        self.bound: float | None = None
+        self._unit = unit
+        self._ideal_cost = ideal_cost
+        self._time_limit = time_limit
+        self._session = session
+        self._began = time.monotonic()
+        self._live: Live | None = None
+        self._spinner: Spinner | None = None
+        self._last_line = ""
+
+    def __enter__(self) -> Progress:
+        if is_fancy(sys.stderr) and sys.stderr.isatty() and not self._session.quiet and not self._session.verbose:
+            from rich.live import Live
+            from rich.spinner import Spinner
+
+            self._spinner = Spinner("dots")
+            self._live = Live(get_renderable=self._picture, console=console(sys.stderr), transient=True, refresh_per_second=8)
+            self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def begin(self, task: str) -> None:
+        """A new piece of work: what is known about the last no longer counts."""
+        self.task, self.phase = task, ""
+        self.incumbent = self.bound = None
+        self._began = time.monotonic()
+        self._tell(task)
+
+    def price(self, unit: str, ideal_cost: float) -> None:
+        """From here on, costs can be shown in their unit and against the ideal."""
+        self._unit, self._ideal_cost = unit, ideal_cost
+
+    def announce(self, text: str) -> None:
+        """Something the user should see at once, on a terminal and in a log alike."""
+        if self._live is None:
+            self._session.note(text)
+        else:
+            self._live.console.print(text)
+
+    def on_event(self, event: Event) -> None:
+        self.phase = event.phase or self.phase
+        self.incumbent = event.incumbent if event.incumbent is not None else self.incumbent
+        self.bound = event.bound if event.bound is not None else self.bound
+        self._tell("  ".join(part for part in (self.phase, *self._figures(), event.message) if part))
+
+    def _tell(self, line: str) -> None:
+        """With --verbose only, and nothing twice in a row."""
+        if line != self._last_line:
+            self._last_line = line
+            self._session.detail(f"[{time.monotonic() - self._began:7.2f} s] {line}")
+
+    def _figures(self) -> list[str]:
+        figures: list[str] = []
+        if self.incumbent is not None:
+            overhead = f" ({format_change(self.incumbent / self._ideal_cost - 1)})" if self._ideal_cost > 0 else ""
+            figures.append(f"best {format_cost(self.incumbent, self._unit)}{overhead}")
+        if self.bound is not None:
+            figures.append(f"bound {format_cost(self.bound, self._unit)}")
+        if self.incumbent is not None and self.bound is not None:
+            figures.append(f"gap {format_share(relative_gap(self.incumbent, self.bound))}")
+        return figures
+
+    def _picture(self) -> Table:
+        """The figures first: what does not fit into one line is cut off."""
+        from rich.table import Table
+        from rich.text import Text
+
+        limit = f" of {format_seconds(self._time_limit)}" if self._time_limit is not None else ""
+        parts = [self.task, f"{time.monotonic() - self._began:.1f} s{limit}", *self._figures(), *([self.phase] if self.phase else [])]
+        grid = Table.grid(padding=(0, 1))
+        grid.add_column(no_wrap=True, min_width=1)
+        grid.add_column(no_wrap=True, overflow="ellipsis")
+        grid.add_row(self._spinner, Text(" · ".join(parts)))
+        return grid

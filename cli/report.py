@@ -1,0 +1,120 @@
+"""Every way a command can fail, told in one line on stderr, and as one object on stdout under `--json`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from ..core.errors import CheckmateError
+from .command import HELP_NAMES, Option
+from .exit_codes import ExitCode, InterruptedWorkError, meaning_of
+from .session import Session, wants_colour
+
+
+def report(error: BaseException, session: Session, arguments: Sequence[str]) -> ExitCode:
+    """Say what went wrong, and give back the exit code."""
+    code, status, message = _explain(error)
+    if code is ExitCode.BUG:
+        _show_traceback(error, session)
+    label = "\x1b[1;31merror:\x1b[0m" if wants_colour(sys.stderr) else "error:"
+    print(label, one_line(message), file=sys.stderr)
+    if _wants_json(session, arguments) and not session.json_was_written:
+        details: dict[str, Any] = getattr(error, "details", {})
+        fields = {"format": "checkmate-error", "version": 1, "status": status, "error": one_line(message), "exit_code": int(code)}
+        session.emit_json(fields | details)
+    return code
+
+
+def one_line(text: str) -> str:
+    """File and operation names may hold anything; a message is one line of printable characters."""
+    joined = " ".join(line.strip() for line in text.splitlines())
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in joined)
+
+
+def _explain(error: BaseException) -> tuple[ExitCode, str, str]:
+    match error:
+        case CheckmateError():
+            code, status = meaning_of(error)
+            return code, status, str(error)
+        case click.UsageError():
+            return ExitCode.INPUT, "error", f"{_usage_message(error)}{_where_to_look(error)}"
+        case click.ClickException():
+            return ExitCode.INPUT, "error", error.format_message()
+        case KeyboardInterrupt() | click.Abort():
+            return *meaning_of(InterruptedWorkError()), "interrupted; nothing was written"
+        case MemoryError():
+            return ExitCode.LIMIT, "unknown", "the machine has too little memory for this graph; nothing was written"
+        case OSError() if error.strerror:
+            place = f"{error.filename}: " if error.filename else ""
+            return ExitCode.INPUT, "error", f"{place}{error.strerror}"
+        case _:
+            what = f"{type(error).__name__}: {error}".rstrip(": ")
+            return ExitCode.BUG, "bug", f"this is a bug in checkmate: {what} (CHECKMATE_DEBUG=1 shows where; please report it)"
+
+
+def _show_traceback(error: BaseException, session: Session) -> None:
+    if session.verbose or os.environ.get("CHECKMATE_DEBUG"):
+        traceback.print_exception(error, file=sys.stderr)
+
+
+def _wants_json(session: Session, arguments: Sequence[str]) -> bool:
+    """A command line that could not be read may still have asked for JSON."""
+    flags = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return session.json or "--json" in flags
+
+
+def _usage_message(error: click.UsageError) -> str:
+    """Click's words in our style: lower case, no full stop, a suggestion where one is near, and where the value came from."""
+    match error:
+        case click.NoSuchOption():
+            near = f"; did you mean {error.possibilities[0]}?" if error.possibilities else ""
+            return f"no such option: {error.option_name}{near}"
+        case click.MissingParameter():
+            return f"missing {_parameter_name(error)}{_what_it_is(error)}"
+        case click.BadParameter():
+            return f"{_parameter_name(error)}: {_lowered(error.message)}{_origin(error)}"
+        case _:
+            return _lowered(error.format_message())
+
+
+def _parameter_name(error: click.BadParameter) -> str:
+    if isinstance(error.param, Option):
+        return f"--{error.param.long_name}"
+    return (
+        str(error.param.make_metavar(error.ctx))
+        if error.param is not None and error.ctx is not None
+        else str(error.param_hint or "argument")
+    )
+
+
+def _what_it_is(error: click.MissingParameter) -> str:
+    help_text = getattr(error.param, "help", None)
+    return f": {_lowered(help_text)}" if help_text else ""
+
+
+def _origin(error: click.BadParameter) -> str:
+    """A value that was not typed is hard to find: say where it stands."""
+    if error.ctx is None or not isinstance(error.param, Option) or error.param.name is None:
+        return ""
+    source = error.ctx.get_parameter_source(error.param.name)
+    if source is click.core.ParameterSource.ENVIRONMENT:
+        return f" (from the variable {error.param.variable})"
+    if source is click.core.ParameterSource.DEFAULT_MAP:
+        session = error.ctx.find_object(Session)
+        return f" (from {session.config_path})" if session else ""
+    return ""
+
+
+def _lowered(sentence: str) -> str:
+    text = sentence.strip().removesuffix(".")
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+def _where_to_look(error: click.UsageError) -> str:
+    path = error.ctx.command_path if error.ctx is not None else "checkmate"
+    return f" (see '{path} {HELP_NAMES[-1]}')"

@@ -1,0 +1,101 @@
+"""Writing what `solve` found: the schedule, and the model compiled from it. Both or, if the model cannot be made, neither."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+from .. import __version__
+from ..core.certify import Certified
+from ..core.problem import Problem
+from .options import SolvingRequest
+from .outcome import Outcome
+from .outputs import Destinations, make_folders
+from .pipeline import Prepared
+
+EVERY_SCHEDULE = "every schedule: each operation has to run at least once"
+
+
+def check_model_can_be_written(prepared: Prepared, destinations: Destinations) -> None:
+    """Weights beside the model may have to be copied: what is in the way is said before the long work."""
+    if destinations.model is None or prepared.loaded.onnx is None:
+        return
+    from ..io.onnx.external import external_copies
+
+    external_copies(prepared.loaded.onnx.proto, destinations.model, prepared.loaded.onnx.path)
+
+
+def write_results(
+    prepared: Prepared, problem: Problem, solving: SolvingRequest, certified: Certified, outcome: Outcome, destinations: Destinations
+) -> list[Path]:
+    """Write everything asked for, and say which files there are now."""
+    from ..io.atomic import atomic_write
+
+    data = schedule_bytes(prepared, problem, solving, certified, outcome)
+    if destinations.to_stdout:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        return []
+    make_folders(destinations.paths)
+    models = _write_model(prepared, certified, outcome, destinations.model) if destinations.model is not None else []
+    assert destinations.schedule is not None
+    atomic_write(destinations.schedule, data)
+    return [destinations.schedule, *models]
+
+
+def schedule_bytes(prepared: Prepared, problem: Problem, solving: SolvingRequest, certified: Certified, outcome: Outcome) -> bytes:
+    """The schedule file."""
+    from ..io.json_text import json_text
+    from ..io.schedule_json import PAPER_SCOPE, Run, ScheduleDocument, render_schedule
+
+    assert certified.schedule is not None
+    document = ScheduleDocument(
+        strategy=outcome.strategy,
+        status=outcome.status,
+        stop=outcome.stop,
+        budget_bytes=problem.budget,
+        reserve_bytes=problem.base - problem.graph.fixed_bytes,
+        peak_bytes=outcome.peak_bytes,
+        keep_all_peak_bytes=outcome.keep_all_peak_bytes,
+        cost=outcome.cost,
+        bound=outcome.bound,
+        cost_model=prepared.costs.model,
+        cost_unit=prepared.costs.unit,
+        amounts=prepared.costs.amounts,
+        schedule=certified.schedule,
+        run=Run(round(outcome.seconds, 6), datetime.now(UTC).isoformat(timespec="seconds")),
+        seed=solving.settings.seed,
+        bound_scope=EVERY_SCHEDULE if outcome.bound <= outcome.ideal_cost else PAPER_SCOPE,
+        provenance=outcome.provenance,
+        versions=_versions(outcome),
+    )
+    return json_text(render_schedule(document, prepared.graph)).encode("utf-8", "backslashreplace")
+
+
+def _versions(outcome: Outcome) -> dict[str, str]:
+    """Of everything that had a hand in the schedule."""
+    versions = {"checkmate": __version__}
+    solver = outcome.provenance.get("solver")
+    if isinstance(solver, str):
+        from ..core.solvers import get_solver
+
+        versions |= {"pyomo": metadata.version("pyomo"), solver: get_solver(solver).version()}
+    return versions
+
+
+def _write_model(prepared: Prepared, certified: Certified, outcome: Outcome, path: Path) -> list[Path]:
+    from ..io.onnx.external import save_model
+    from ..io.onnx.writer import compile_model
+
+    assert prepared.loaded.onnx is not None
+    assert certified.schedule is not None
+    notes = {
+        "checkmate.strategy": outcome.strategy,
+        "checkmate.budget_bytes": str(outcome.budget_bytes),
+        "checkmate.peak_bytes": str(outcome.peak_bytes),
+    }
+    compiled = compile_model(prepared.loaded.onnx, certified.schedule, metadata=notes)
+    return list(save_model(compiled, path, prepared.loaded.onnx.path))
+

@@ -1,0 +1,221 @@
+"""`checkmate solve`: the main job. Load, price, check that it is possible at all, solve, prove, write."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..core.certify import Certified, run_strategy
+from ..core.errors import InputError, LimitError
+from ..core.events import Watch
+from ..core.problem import Problem
+from ..core.result import Status, Stop
+from ..core.strategies import STRATEGIES
+from ..core.units import Budget, format_bytes
+from .amounts import count, exact_bytes, format_change, format_cost, format_elapsed, format_share, shown
+from .command import Command, option
+from .exit_codes import ExitCode, InterruptedWorkError
+from .interruption import Interruption
+from .model_file import check_model_name, write_model
+from .options import OUTPUT, PROBLEM, SOLVING, GraphRequest, SolvingRequest, general_options, graph_options, solving_options
+from .outcome import Outcome, outcome_of
+from .outputs import Destinations, check_destinations, choose_destinations
+from .parameters import BUDGET, Name
+from .pipeline import NoScheduleError, Prepared, prepare, require_above_floor
+from .progress import Progress
+from .render import Fact, show_facts
+from .schedule_files import check_model_can_be_written, write_results
+from .session import Session
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        ("checkmate solve model.onnx --budget 8GB", "writes model.schedule.json and model.remat.onnx"),
+        ("checkmate solve model.onnx --budget 80% --batch-size 32 -o out/", "80 % of what keeping everything takes, into a folder"),
+        ("checkmate solve graph.json --budget 8GiB --strategy chen-greedy --json", "one baseline, for a script"),
+        ("cat graph.json | checkmate solve - --budget 2e9 -o - > schedule.json", "a filter"),
+    ],
+)
+@option(
+    "--budget",
+    group=PROBLEM,
+    type=BUDGET,
+    required=True,
+    help="Memory for everything together: 8GB, 8GiB, 8e9, or 80% of what keeping everything takes.",
+)
+@graph_options()
+@option(
+    "--strategy",
+    group=SOLVING,
+    type=Name("STRATEGY", tuple(STRATEGIES)),
+    default="auto",
+    show_default=True,
+    help="auto, optimal, lp-rounding or a baseline; 'checkmate compare' runs them all.",
+)
+@solving_options
+@option(
+    "--write-model",
+    "model_file",
+    group=SOLVING,
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write the MILP as .lp or .mps before solving it.",
+)
+@option("-o", "--output", group=OUTPUT, metavar="PATH", help="A folder, a schedule.json, a prefix, or - for the schedule on stdout.")
+@option("--no-onnx", group=OUTPUT, is_flag=True, help="Write the schedule only, no model.")
+@general_options
+def solve(
+    session: Session,
+    request: GraphRequest,
+    solving: SolvingRequest,
+    budget: Budget,
+    strategy: str,
+    model_file: str | None,
+    output: str | None,
+    no_onnx: bool,
+) -> ExitCode:
+    """Find the cheapest schedule of GRAPH that fits the budget.
+
+    Writes model.schedule.json, and for ONNX input model.remat.onnx, into the current folder. Nothing is written unless an independent
+    verifier has passed the schedule and it fits.
+    GRAPH is an ONNX model, a checkmate JSON graph or networkx node-link JSON; - is stdin.
+    """
+    if output == "-" and session.json:
+        raise InputError("--json and -o - both want stdout; choose one, or name a file with -o")
+    model_path = Path(model_file) if model_file else None
+    if model_path:
+        check_model_name(model_path)
+    check_destinations(_all_paths(choose_destinations(request.source, output, with_model=False), model_path), request.source)
+    progress = Progress(session, time_limit=solving.time_limit)
+    with progress:
+        progress.begin(f"reading {shown(request.source)}")
+        prepared = prepare(request)
+        problem = prepared.at(budget)
+        destinations = choose_destinations(request.source, output, with_model=prepared.loaded.onnx is not None and not no_onnx)
+        check_destinations(_all_paths(destinations, model_path), request.source)
+        check_model_can_be_written(prepared, destinations)
+        require_above_floor(prepared, problem)
+        if prepared.loaded.onnx is None and not no_onnx:
+            session.detail("the input is not an ONNX model, so no ONNX model is written")
+        if model_path:
+            _write_model(problem, solving, model_path, progress)
+        progress.price(prepared.costs.unit, problem.ideal_cost)
+        certified, interrupted = _solve(session, problem, strategy, solving, progress)
+        outcome = _require_fitting(certified, prepared, problem, solving, interrupted)
+        progress.begin("writing")
+        written = write_results(prepared, problem, solving, certified, outcome, destinations)
+    if model_path:
+        written.append(model_path)
+    _deliver(session, prepared, budget, outcome, written, to_stderr=destinations.to_stdout)
+    if certified.solution.reason:
+        session.note(f"note: {certified.solution.reason}")
+    if interrupted:
+        session.note("interrupted: this is the best schedule found so far; it is verified" + (" and written" if written else ""))
+        return ExitCode.INTERRUPTED
+    return ExitCode.OK
+
+
+def _all_paths(destinations: Destinations, model_path: Path | None) -> list[Path]:
+    return [*destinations.paths, *([model_path] if model_path else [])]
+
+
+def _write_model(problem: Problem, solving: SolvingRequest, path: Path, progress: Progress) -> None:
+    formulation = solving.settings.formulation
+    progress.begin(f"writing the {formulation} model to {shown(str(path))}")
+    write_model(problem, formulation, path)
+
+
+def _solve(session: Session, problem: Problem, strategy: str, solving: SolvingRequest, progress: Progress) -> tuple[Certified, bool]:
+    progress.begin(strategy)
+    with Interruption(session, lambda: progress.announce("stopping with the best so far; Ctrl-C again stops at once")) as interruption:
+        watch = Watch(solving.time_limit, progress.on_event, lambda: interruption.requested)
+        certified = run_strategy(problem, strategy, solving.settings, watch)
+    return certified, interruption.requested
+
+
+def _require_fitting(certified: Certified, prepared: Prepared, problem: Problem, solving: SolvingRequest, interrupted: bool) -> Outcome:
+    """The outcome, or the error that says why there is nothing to write."""
+    if certified.simulation is not None and certified.fits:
+        return outcome_of(certified, problem, prepared.keep_all.peak, solving.settings.gap)
+    solution = certified.solution
+    if solution.status is Status.INFEASIBLE:
+        message = f"no schedule fits into {exact_bytes(problem.budget)}: {solution.reason}; the smallest budget that could work is larger"
+        raise NoScheduleError(message, problem.budget, problem.budget + 1)
+    if interrupted:
+        raise InterruptedWorkError("interrupted before any schedule was found that fits; nothing was written")
+    if certified.simulation is not None:
+        peak, over = certified.simulation.peak_bytes, certified.simulation.peak_bytes - problem.budget
+        reason = f"its peak is {exact_bytes(peak)}, {format_bytes(over)} above {format_bytes(problem.budget)}"
+    else:
+        reason = solution.reason or "it gave none"
+    if certified.strategy != "auto":
+        advice = "try --strategy auto"
+    elif solution.stop is Stop.TIME_LIMIT:
+        advice = f"try a longer --time-limit than {format_elapsed(solving.time_limit)} or a larger budget"
+    else:
+        advice = "try a larger budget"
+    raise LimitError(f"strategy {certified.strategy} found no schedule within the budget ({reason}); {advice}")
+
+
+def _deliver(session: Session, prepared: Prepared, budget: Budget, outcome: Outcome, written: list[Path], *, to_stderr: bool) -> None:
+    if session.json:
+        session.emit_json(_fields(prepared, budget, outcome, written))
+    elif not session.quiet:
+        show_facts(shown(prepared.graph.name), _facts(prepared, budget, outcome, written), sys.stderr if to_stderr else sys.stdout)
+
+
+def _fields(prepared: Prepared, budget: Budget, outcome: Outcome, written: list[Path]) -> dict[str, Any]:
+    return {
+        "format": "checkmate-solve",
+        "version": 1,
+        "graph": {"name": prepared.graph.name, "source": prepared.loaded.source, "format": prepared.loaded.format},
+        **outcome.fields(),
+        "budget": budget.text,
+        "smallest_budget_bytes": prepared.floor.bytes,
+        "cost_model": prepared.costs.model,
+        "cost_unit": prepared.costs.unit,
+        "outputs": [str(path) for path in written],
+    }
+
+
+def _facts(prepared: Prepared, budget: Budget, outcome: Outcome, written: list[Path]) -> list[Fact]:
+    unit = prepared.costs.unit
+    saved = outcome.peak_bytes / outcome.keep_all_peak_bytes - 1 if outcome.keep_all_peak_bytes else 0.0
+    share = f"{budget.text} of keeping everything" if budget.share is not None else ""
+    optimal = outcome.status is Status.OPTIMAL
+    stopped = {Stop.TIME_LIMIT: "time limit reached", Stop.INTERRUPTED: "interrupted", Stop.FINISHED: ""}[outcome.stop]
+    return [
+        Fact("status", outcome.status.value, stopped, "bold green" if optimal else "bold yellow"),
+        Fact("graph", shown(prepared.loaded.source), count(outcome.operations, "operation")),
+        Fact("budget", exact_bytes(outcome.budget_bytes), share),
+        Fact(
+            "peak",
+            exact_bytes(outcome.peak_bytes),
+            f"{format_change(saved)} against {format_bytes(outcome.keep_all_peak_bytes)} keeping everything",
+        ),
+        Fact(
+            "cost",
+            format_cost(outcome.cost, unit),
+            f"{format_change(outcome.overhead)} over the ideal {format_cost(outcome.ideal_cost, unit)}",
+            "bold",
+        ),
+        Fact("bound", format_cost(outcome.bound, unit), f"gap {format_share(outcome.gap)}"),
+        Fact("recomputed", count(outcome.recomputed, "operation"), f"on top of {outcome.operations}"),
+        Fact("strategy", outcome.strategy, _how(outcome)),
+        Fact("time", format_elapsed(outcome.seconds), ""),
+        *(Fact("written" if number == 0 else "", shown(str(path)), "", "cyan") for number, path in enumerate(written)),
+    ]
+
+
+def _how(outcome: Outcome) -> str:
+    """How the strategy came to its schedule, in the words of its provenance."""
+    notes = dict(outcome.provenance)
+    found_by, solver, formulation = (notes.pop(key, None) for key in ("found_by", "solver", "formulation"))
+    parts = [f"{solver} on the {formulation} model"] if solver else []
+    if found_by and found_by not in (outcome.strategy, solver):
+        parts.append(f"schedule found by {found_by}")
+    return ", ".join([*parts, *(f"{key.replace('_', ' ')} {value}" for key, value in notes.items())])
