@@ -92,32 +92,32 @@ def with_views(problem: Problem, sequence: Sequence[int]) -> list[int]:
 
 
 def _with_unread_views(graph: Graph, computations: list[int], done: list[bool]) -> list[int]:
-    """Views nobody reads still run once, as soon as what they read is first there."""
+    """Views nobody reads still run once, as soon as all they read is first there. They may read one another."""
     unread = [index for index, finished in enumerate(done) if not finished]
     if not unread:
         return computations
     producers = graph.producers()
-    followers: dict[int | None, list[int]] = {}
+    missing: dict[int, int] = {}
+    followers: dict[int, list[int]] = {}
     for index in unread:
-        inputs = graph.operations[index].inputs
-        latest = max((producers[value] for value in inputs), default=None)
-        followers.setdefault(latest, []).append(index)
+        needs = {producers[value] for value in graph.operations[index].inputs}
+        missing[index] = len(needs)
+        for need in needs:
+            followers.setdefault(need, []).append(index)
     result: list[int] = []
     placed: set[int] = set()
-
-    def place(operation: int | None) -> None:
-        pending = list(reversed(followers.get(operation, [])))
+    for operation in (*(index for index in unread if not missing[index]), *computations):
+        pending = [operation]
         while pending:
-            index = pending.pop()
-            result.append(index)
-            pending.extend(reversed(followers.get(index, [])))
-
-    place(None)
-    for operation in computations:
-        result.append(operation)
-        if operation not in placed:
-            placed.add(operation)
-            place(operation)
+            current = pending.pop()
+            result.append(current)
+            if current in placed:
+                continue
+            placed.add(current)
+            for follower in reversed(followers.get(current, ())):
+                missing[follower] -= 1
+                if not missing[follower]:
+                    pending.append(follower)
     return result
 
 

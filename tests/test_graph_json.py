@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from typing import Any
 
+import jsonschema
 import pytest
 from checkmate.core.costs import unit_costs
 from checkmate.core.errors import InputError
@@ -14,6 +16,8 @@ from checkmate.io.json_text import json_text
 from checkmate.io.strict_json import parse_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+VALIDATOR = jsonschema.Draft202012Validator(json.loads(files("checkmate.io.schemas").joinpath("graph.schema.json").read_text()))
 
 
 def document(*operations: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -39,6 +43,8 @@ def test_short_and_long_forms_mean_the_same() -> None:
         fixed={},
         comment="the same",
     )
+    VALIDATOR.validate(short)
+    VALIDATOR.validate(full)
     graph = parse_graph(short, "short.json")
     assert graph == parse_graph(full, "full.json")
     assert [operation.view for operation in graph.operations] == [False, True, True, False]
@@ -112,8 +118,9 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 @settings(deadline=None, max_examples=150)
 @given(graphs())
-def test_what_is_written_reads_back_equal(graph: Graph) -> None:
+def test_what_is_written_reads_back_equal_and_follows_the_schema(graph: Graph) -> None:
     text = json_text(render_graph(graph, None))
+    VALIDATOR.validate(json.loads(text))
     assert parse_graph(parse_json(text.encode(), "g.json"), "g.json") == graph
     assert json_text(render_graph(parse_graph(json.loads(text), "g.json"))) == text
 
@@ -201,6 +208,17 @@ def test_hostile_graphs_get_one_clear_line(case: str) -> None:
         parse_graph(hostile, "g.json")
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
+
+
+BEYOND_THE_SCHEMA = {
+    *("duplicate operation", "duplicate value", "dangling input", "dangling output", "dangling alias", "cycle", "self loop"),
+    *("half a view", "view with bytes", "view with cost", "half a surrogate"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_the_schema_refuses_what_a_schema_can(case: str) -> None:
+    assert VALIDATOR.is_valid(HOSTILE[case][0]) == (case in BEYOND_THE_SCHEMA)
 
 
 def test_messages_stay_short_and_on_one_line_whatever_the_names() -> None:
