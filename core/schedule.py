@@ -1,6 +1,6 @@
 """A schedule: which operation to compute and which value to free, step by step, views included.
 
-This is what is simulated, verified, written and compiled. `expand` makes it from a sequence of problem operations by putting the views back.
+This is what is simulated, verified, written and compiled. `expand` makes it from a sequence of problem operations: it puts the views back.
 """
 
 from __future__ import annotations
