@@ -1,0 +1,99 @@
+"""Read an ONNX model as a `Graph`.
+
+The file stays as it is in `OnnxModel.proto`, with the way from each operation back to its node, so that a writer can put the nodes in
+another order and repeat some without losing anything. Parameters, inputs and constants are fixed memory; operations make everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from onnx import ModelProto, ValueInfoProto
+
+from ...core.errors import InputError
+from ...core.graph import Graph, assemble
+from .dimensions import bind
+from .files import imported_opsets, load_model
+from .functions import local_functions
+from .naming import operation_names
+from .randomness import Randomness
+from .scope import Model, Scope
+from .stored import free_inputs
+from .tensor_types import type_bytes
+from .translate import describe
+from .unknown import free_inputs_error
+
+_NO_DIMS: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxModel:
+    """A model as it is in the file, and the graph it stands for."""
+
+    proto: ModelProto
+    """As in the file: nodes in file order, symbolic dimensions, external data not loaded."""
+    graph: Graph
+    node_of: tuple[int, ...]
+    """For each operation of the graph, its index in `proto.graph.node`."""
+    value_names: tuple[str, ...]
+    """For each value of the graph, its tensor name."""
+    path: Path | None
+    """Where the file lies; external data is found from there."""
+
+
+def read_onnx(source: Path | bytes, *, name: str = "", dims: Mapping[str, int] = _NO_DIMS, batch_size: int | None = None) -> OnnxModel:
+    """Read a model. `dims` settles symbolic dimensions by name, `batch_size` the first that is still free."""
+    path = source if isinstance(source, Path) else None
+    label = name or (str(path) if path else "ONNX model")
+    try:
+        return _read(source, path, label, name, dims, batch_size)
+    except UnicodeDecodeError:
+        raise InputError(f"{label}: a name in the file is not UTF-8: the file is damaged") from None
+    except RecursionError:
+        raise InputError(f"{label}: functions and subgraphs are nested too deeply") from None
+
+
+def _read(source: Path | bytes, path: Path | None, label: str, name: str, dims: Mapping[str, int], batch_size: int | None) -> OnnxModel:
+    proto = load_model(source, label)
+    opsets = imported_opsets(proto, label)
+    functions = local_functions(proto)
+    inputs = free_inputs(proto.graph)
+    dimensions = bind(proto.graph, inputs, dims, batch_size)
+    folder = None if path is None else path.parent
+    model = Model(functions, dimensions, folder, proto.ir_version, Randomness(functions))
+    scope = Scope(opsets)
+    scope.fixed.update(parameters=0, inputs=0, constants=0)
+    scope.add_stored(proto.graph, folder)
+    _add_inputs(scope, model, inputs)
+    scope.declare(proto.graph.value_info)
+    scope.declare(proto.graph.output)
+    outputs = [value.name for value in proto.graph.output]
+    specs = describe(model, scope, proto.graph.node, outputs)
+    made = {value.name for spec in specs for value in spec.outputs}
+    computed = [output for output in outputs if output in made or output not in scope.types]
+    graph = assemble(name or (path.stem if path else proto.graph.name) or "model", specs, computed, scope.fixed)
+    index = {operation: position for position, operation in enumerate(operation_names(proto.graph.node))}
+    return OnnxModel(
+        proto=proto,
+        graph=graph,
+        node_of=tuple(index[operation.name] for operation in graph.operations),
+        value_names=tuple(value.name for value in graph.values),
+        path=path,
+    )
+
+
+def _add_inputs(scope: Scope, model: Model, inputs: list[ValueInfoProto]) -> None:
+    """Graph inputs are fixed memory; every one must have a size."""
+    open_: list[ValueInfoProto] = []
+    for value in inputs:
+        settled = ValueInfoProto(name=value.name, type=model.dimensions.settled(value.type, value.name))
+        size = type_bytes(settled.type)
+        if size is None:
+            open_.append(settled)
+        else:
+            scope.define_new(value.name, settled.type, size, "inputs")
+    if open_:
+        raise free_inputs_error(open_)

@@ -1,0 +1,97 @@
+"""Types of what a node makes, by onnx's own inference, one node at a time.
+
+One at a time and not the whole model at once: nodes may come in any order, a model may be too large to serialize, shapes computed inside
+the graph need our `folding`, and an error can name its node.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+from onnx import NodeProto, OperatorSetIdProto, TypeProto, checker, defs, helper, numpy_helper, shape_inference
+
+from .captures import reads
+from .elements import BOOL
+from .files import one_line, plain_domain
+from .scope import Scope
+from .tensor_types import shape_of, tensor_of, tensor_type
+
+_LIKE_FIRST_INPUT = frozenset({"GroupNormalization", "MeanVarianceNormalization"})
+"""Standard operators for which some versions of onnx infer the element type only."""
+_BROADCAST = frozenset({"GreaterOrEqual", "LessOrEqual"})
+
+
+class ContradictionError(Exception):
+    """The inputs of a node do not fit together."""
+
+
+def inferred_types(node: NodeProto, scope: Scope, ir_version: int) -> dict[str, TypeProto]:
+    """Types by output name, with gaps where onnx cannot tell; nothing for operators it does not know."""
+    domain = plain_domain(node.domain)
+    version = scope.opset(domain)
+    schema = None if version is None else _schema(domain, node.op_type, version)
+    if schema is None:
+        return {}
+    types = {name: scope.types[name] for name in reads(node) if name in scope.types}
+    numbers = {name: numpy_helper.from_array(scope.numbers[name], name) for name in node.input if name and name in scope.numbers}
+    try:
+        found = shape_inference.infer_node_outputs(schema, node, types, numbers, None, _imports(tuple(scope.opsets.items())), ir_version)
+    except (shape_inference.InferenceError, checker.ValidationError, RuntimeError, ValueError, TypeError, KeyError, IndexError) as error:
+        reason = one_line(error).removeprefix("[ShapeInferenceError] ").removeprefix("[TypeInferenceError] ")
+        raise ContradictionError(reason) from None
+    if not domain:
+        _supplement(node, types, found)
+    return found
+
+
+@cache
+def _schema(domain: str, operator: str, version: int) -> defs.OpSchema | None:
+    """The operator as this opset has it; of a deprecated one the last version that says anything."""
+    try:
+        schema = defs.get_schema(operator, version, domain)
+        while schema.deprecated:
+            schema = defs.get_schema(operator, schema.since_version - 1, domain)
+    except defs.SchemaError:
+        return None
+    return schema
+
+
+@cache
+def _imports(opsets: tuple[tuple[str, int], ...]) -> list[OperatorSetIdProto]:
+    return [helper.make_opsetid(domain, version) for domain, version in opsets]
+
+
+def _supplement(node: NodeProto, types: dict[str, TypeProto], found: dict[str, TypeProto]) -> None:
+    """Fill what some versions of onnx leave open, and check what they leave unchecked."""
+    if not node.input or not node.output or node.input[0] not in types:
+        return
+    first, made = types[node.input[0]], node.output[0]
+    if node.op_type in _LIKE_FIRST_INPUT:
+        found[made] = first
+    elif node.op_type == "Dropout" and len(node.output) > 1 and shape_of(found.get(node.output[1])) is None:
+        stated = tensor_of(found[node.output[1]]) if node.output[1] in found else None
+        shape = shape_of(first)
+        if shape is not None and stated is not None:
+            found[node.output[1]] = tensor_type(stated.elem_type or BOOL, shape)
+    elif node.op_type in _BROADCAST and shape_of(found.get(made)) is None and len(node.input) > 1 and node.input[1] in types:
+        shape = _broadcast(shape_of(first), shape_of(types[node.input[1]]))
+        element = tensor_of(found[made]) if made in found else None
+        if shape is not None and element is not None:
+            found[made] = tensor_type(element.elem_type, shape)
+    elif node.op_type == "Reshape":
+        before, after = shape_of(first), shape_of(found.get(made))
+        if before is not None and after is not None and math.prod(before) != math.prod(after):
+            raise ContradictionError(f"a tensor of {_text(before)} cannot be reshaped to {_text(after)}")
+
+
+def _broadcast(first: tuple[int, ...] | None, second: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    if first is None or second is None:
+        return None
+    longest = max(len(first), len(second))
+    pairs = zip((1,) * (longest - len(first)) + first, (1,) * (longest - len(second)) + second, strict=True)
+    return tuple(b if a == 1 else a for a, b in pairs)
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape)) or "a scalar"

@@ -1,0 +1,150 @@
+"""From a list of nodes to operations: in a topological order, each with sizes, aliases and work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import NodeProto, TypeProto
+
+from ...core.errors import InputError
+from ...core.graph import OperationSpec, ValueSpec, Work, assemble
+from .bodies import Inside
+from .captures import reads
+from .containers import container_bytes, solve_concatenation
+from .control import look_inside
+from .dimensions import is_symbolic
+from .files import plain_domain
+from .folding import folded
+from .naming import kind_of, looks_backward, operation_names
+from .scope import Model, Scope
+from .shapes import ContradictionError, inferred_types
+from .stored import Array
+from .tensor_types import completed, shape_of, tensor_of, tensor_type, type_bytes
+from .unknown import unknown_size
+from .views import is_view
+from .work import Call, flops, moved_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What inference says of the outputs of one node."""
+
+    types: dict[str, TypeProto]
+    numbers: dict[str, Array]
+    contradiction: str = ""
+
+
+def describe(model: Model, scope: Scope, nodes: Sequence[NodeProto], outputs: Sequence[str]) -> list[OperationSpec]:
+    """Operations in a topological order. Constant nodes become stored memory of the scope; `outputs` are what the body gives back."""
+    names = operation_names(nodes)
+    operations: list[int] = []
+    for position, node in enumerate(nodes):
+        if node.op_type == "Constant" and not plain_domain(node.domain):
+            scope.add_constant(node, model.folder)
+        else:
+            operations.append(position)
+    stored = scope.types.maps[0].keys()
+    for position in operations:
+        for output in nodes[position].output:
+            if output in stored:
+                raise InputError(f"node {names[position]!r} makes {output!r}, which is stored or fed already: tensor names must be unique")
+    made = {output for position in operations for output in nodes[position].output if output}
+    wanted = frozenset(outputs)
+    reading = {position: reads(nodes[position]) for position in operations}
+    return [
+        _operation(model, scope, nodes[position], names[position], reading[position], made, wanted)
+        for position in _order(scope, nodes, names, reading, made)
+    ]
+
+
+def _order(scope: Scope, nodes: Sequence[NodeProto], names: Sequence[str], reading: dict[int, list[str]], made: set[str]) -> list[int]:
+    """Sort and check by `assemble`, sizes to come. What nothing defines is left among the inputs, for it to complain."""
+    skeleton = [
+        OperationSpec(
+            name=names[position],
+            kind=kind_of(nodes[position]),
+            inputs=tuple(name for name in used if name in made or name not in scope.types),
+            outputs=tuple(ValueSpec(output, 0) for output in nodes[position].output if output),
+        )
+        for position, used in reading.items()
+    ]
+    if not skeleton:
+        return []
+    positions = {names[position]: position for position in reading}
+    return [positions[operation.name] for operation in assemble("graph", skeleton, (), {}).operations]
+
+
+def _operation(
+    model: Model, scope: Scope, node: NodeProto, name: str, used: Sequence[str], made: set[str], wanted: frozenset[str]
+) -> OperationSpec:
+    inside = look_inside(model, scope, node, describe)
+    facts = _facts(model, scope, node, inside)
+    sizes = {output: _define(model, scope, node, name, output, facts, inside) for output in node.output if output}
+    kind = kind_of(node)
+    view = is_view(node, wanted)
+    source = node.input[0] if view and node.input[0] in made else None
+    opset = scope.opset("") or 0
+    return OperationSpec(
+        name=name,
+        kind=kind,
+        inputs=tuple(used_name for used_name in used if used_name in made),
+        outputs=tuple(ValueSpec(output, 0 if view and source is None else size, source) for output, size in sizes.items()),
+        workspace=0 if view or inside is None else inside.workspace,
+        work=Work(moved_bytes=0) if view else _work(scope, node, kind, used, sum(sizes.values()), inside),
+        view=view,
+        backward=looks_backward(node),
+        pinned=not view and model.randomness.is_random(node, opset, scope.truth),
+    )
+
+
+def _facts(model: Model, scope: Scope, node: NodeProto, inside: Inside | None) -> _Facts:
+    if inside is not None:
+        return _Facts(dict(inside.types), {})
+    try:
+        types = inferred_types(node, scope, model.ir_version)
+    except ContradictionError as error:
+        return _Facts({}, {}, str(error))
+    if plain_domain(node.domain):
+        return _Facts(types, {})
+    for type_ in types.values():
+        solve_concatenation(node, scope, type_)
+    numbers = folded(node, scope.opset("") or 0, scope.types, scope.numbers, types)
+    for name, found in numbers.items():
+        tensor = tensor_of(types[name]) if name in types else None
+        if tensor is not None and shape_of(types[name]) is None:
+            types[name] = tensor_type(tensor.elem_type, np.shape(found))
+    return _Facts(types, numbers)
+
+
+def _define(model: Model, scope: Scope, node: NodeProto, name: str, output: str, facts: _Facts, inside: Inside | None) -> int:
+    """Settle the type and size of one output, from inference first and then from what the file declares."""
+    stated = scope.declared.get(output)
+    if stated is not None and facts.contradiction and model.dimensions.given and not is_symbolic(stated):
+        stated = None
+    declared = None if stated is None else model.dimensions.settled(stated)
+    type_ = completed(facts.types.get(output), declared)
+    size = None if type_ is None else type_bytes(type_)
+    if size is None and type_ is not None and tensor_of(type_) is None and not plain_domain(node.domain):
+        size = container_bytes(node, scope)
+    if size is None or type_ is None:
+        why = facts.contradiction or (inside.troubles[0] if inside is not None and inside.troubles else "")
+        error = unknown_size(output, name, kind_of(node), type_, why, bool(facts.contradiction) and model.dimensions.given)
+        if scope.troubles is None:
+            raise error
+        scope.troubles.append(str(error))
+        scope.types[output] = TypeProto() if type_ is None else type_
+        return 0
+    scope.define(output, type_, size)
+    if output in facts.numbers:
+        scope.numbers[output] = facts.numbers[output]
+    return size
+
+
+def _work(scope: Scope, node: NodeProto, kind: str, used: Sequence[str], made: int, inside: Inside | None) -> Work:
+    moved = moved_bytes(kind, [scope.sizes.get(name, 0) for name in used], made)
+    if inside is not None:
+        return Work(flops=inside.flops, moved_bytes=moved)
+    call = Call(node, [shape_of(scope.types.get(name)) for name in node.input], [shape_of(scope.types.get(name)) for name in node.output])
+    return Work(flops=flops(kind, call), moved_bytes=moved)

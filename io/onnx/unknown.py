@@ -1,0 +1,76 @@
+"""The one message for a size that cannot be known: which tensor, who makes it, why, and what would settle it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from onnx import TypeProto, ValueInfoProto
+
+from ...core.errors import InputError
+from .dimensions import described
+from .elements import ELEMENT_BITS, STRING
+from .files import one_line
+from .tensor_types import Dimension, dimensions_of, is_settled, tensor_of
+
+
+def unknown_size(tensor: str, node: str, kind: str, type_: TypeProto | None, why: str, sizes_given: bool) -> InputError:
+    """For a tensor that a node makes."""
+    if why and sizes_given:
+        return _error(f"node {node!r} ({kind}) cannot make {tensor!r} with the sizes given: {why}; check --dim and --batch-size")
+    reason, remedy = _reason(type_)
+    return _error(f"the size of tensor {tensor!r}, made by node {node!r} ({kind}), cannot be known: {why or reason}; {remedy}")
+
+
+def free_inputs_error(inputs: Sequence[ValueInfoProto]) -> InputError:
+    """For graph inputs, all at once, so that one more try is enough. `inputs` are those without a size, dimensions settled."""
+    first = inputs[0]
+    names = dict.fromkeys(dimension.dim_param for value in inputs for dimension in _free(value.type) if dimension.dim_param)
+    where = f"the size of graph input {first.name!r} cannot be known"
+    if not _is_settled_by_dimensions(first.type):
+        reason, remedy = _reason(first.type)
+        return _error(f"{where}: {reason}; {remedy}")
+    remedy = f"give {_flags(names)}, or --batch-size SIZE for the first one" if names else "give --batch-size SIZE"
+    return _error(f"{where}: its shape is {described(first.type)}; {remedy}")
+
+
+def _error(message: str) -> InputError:
+    """Operators and dimensions may be called anything, but the message stays one line."""
+    return InputError(one_line(message, longest=2000))
+
+
+def _is_settled_by_dimensions(type_: TypeProto) -> bool:
+    if type_.WhichOneof("value") == "optional_type":
+        return _is_settled_by_dimensions(type_.optional_type.elem_type)
+    tensor = tensor_of(type_)
+    return tensor is not None and tensor.HasField("shape") and tensor.elem_type != STRING
+
+
+def _free(type_: TypeProto) -> list[Dimension]:
+    return [dimension for dimension in dimensions_of(type_) if not is_settled(dimension)]
+
+
+def _flags(names: Iterable[str]) -> str:
+    return " ".join(f"--dim {name}=SIZE" for name in names)
+
+
+def _reason(type_: TypeProto | None) -> tuple[str, str]:
+    """Why a type has no size, and what to do."""
+    declare = "add value_info with its shape to the model"
+    if type_ is None:
+        return "neither onnx nor the file says anything about it", declare
+    tensor = tensor_of(type_)
+    if tensor is None:
+        kind = (type_.WhichOneof("value") or "value of unknown type").removesuffix("_type")
+        return f"what this {kind} holds is not known before it runs", "use tensors there instead"
+    if tensor.elem_type == STRING:
+        return "it holds strings", "cut that part off the model"
+    if tensor.elem_type not in ELEMENT_BITS:
+        return f"its element type {tensor.elem_type} is unknown", declare
+    names = dict.fromkeys(dimension.dim_param for dimension in _free(type_) if dimension.dim_param)
+    if names:
+        return f"its shape is {described(type_)}", f"give {_flags(names)}"
+    if not tensor.HasField("shape"):
+        return "it has no shape", declare
+    if any(dimension.dim_value < 0 for dimension in _free(type_)):
+        return f"its shape would be {described(type_)}", "the inputs are too small for it"
+    return f"its shape {described(type_)} depends on the data", declare
