@@ -48,5 +48,7 @@ def certify(problem: Problem, sequence: tuple[int, ...]) -> tuple[Schedule, Simu
         claim = Claim(problem.budget, simulation.peak_bytes, simulation.cost)
     verdict = verify(problem.graph, problem.costs.amounts, schedule, claim, reserve=reserve)
     if not verdict.passed:
-        raise VerificationError(f"the schedule failed verification: {verdict.violations[0]}; this is a bug in checkmate, nothing was written")
+        raise VerificationError(
+            f"the schedule failed verification: {verdict.violations[0]}; this is a bug in checkmate, nothing was written"
+        )
     return schedule, simulation

@@ -2,7 +2,8 @@
 
 A view shares its input's buffer and costs nothing, so the solvers never see it: whoever reads a view reads the buffer beneath. Operations and
 values of a `Problem` are therefore numbered apart from those of its `Graph`; `expand` in `core/schedule.py` puts the views back. Contracting is
-exact: a view can be made again wherever its buffer is alive, at no cost and in no memory.
+exact: a view can be made again wherever its buffer is alive, at no cost and in no memory. Where a view reads more than its buffer (a Reshape to a
+computed shape), whoever reads the view is taken to read that too; a schedule may then need a few bytes less than the problem says, never more.
 """
 
 from __future__ import annotations
@@ -76,13 +77,12 @@ class Problem:
 
 def build_problem(graph: Graph, costs: Costs, *, budget: int = LARGEST_BYTES, reserve: int = 0) -> Problem:
     """Contract the views and number what remains, in the graph's order."""
-    buffer = buffers(graph)
     operations = [index for index, operation in enumerate(graph.operations) if not operation.view]
     values = [value for index in operations for value in graph.operations[index].outputs]
     number = {value: position for position, value in enumerate(values)}
+    beneath = _buffers_read(graph)
     inputs = [
-        tuple(sorted({number[owner] for owner in (buffer[value] for value in graph.operations[index].inputs) if owner is not None}))
-        for index in operations
+        tuple(sorted({number[owner] for value in graph.operations[index].inputs for owner in beneath[value]})) for index in operations
     ]
     producer = [0] * len(values)
     consumers: list[list[int]] = [[] for _ in values]
@@ -91,7 +91,7 @@ def build_problem(graph: Graph, costs: Costs, *, budget: int = LARGEST_BYTES, re
             producer[number[value]] = position
         for used in inputs[position]:
             consumers[used].append(position)
-    kept = {number[owner] for owner in (buffer[value] for value in graph.outputs) if owner is not None}
+    kept = {number[owner] for value in graph.outputs for owner in beneath[value]}
     chosen = [graph.operations[index] for index in operations]
     return Problem(
         graph=graph,
@@ -123,16 +123,26 @@ def buffers(graph: Graph) -> list[int | None]:
     return owners
 
 
+def _buffers_read(graph: Graph) -> list[frozenset[int]]:
+    """The values with buffers of their own that must be alive for each value to be read, made again if it is a view."""
+    beneath: list[frozenset[int]] = [frozenset()] * len(graph.values)
+    for operation in graph.operations:
+        read = frozenset(owner for value in operation.inputs for owner in beneath[value]) if operation.view else frozenset()
+        for value in operation.outputs:
+            beneath[value] = read if operation.view else frozenset((value,))
+    return beneath
+
+
 def horizons(problem: Problem) -> list[int]:
     """The last operation whose first computation may need each operation again.
 
-    Past it, neither computing nor keeping can help. Graph outputs may be needed up to the end.
+    Past it, neither computing nor keeping can help. Graph outputs may be made again after the last operation: that is `problem.count`.
     """
-    last = [operation for operation in range(problem.count)]
+    last = list(range(problem.count))
     for operation in reversed(range(problem.count)):
         for value in problem.outputs[operation]:
             if problem.kept[value]:
-                last[operation] = problem.count - 1
+                last[operation] = problem.count
             for user in problem.consumers[value]:
                 last[operation] = max(last[operation], last[user])
     return last

@@ -38,5 +38,9 @@ class Solution:
     """A proven lower limit on the cost of any schedule in the paper's search space; None if the strategy proves nothing."""
     reason: str = ""
     """Why there is no schedule, for the user."""
+    smallest_budget: int | None = None
+    """Where nothing fits: the smallest budget that could work."""
+    binding_operation: str = ""
+    """Where nothing fits: the operation during which that budget is taken."""
     provenance: dict[str, str | int | float] = field(default_factory=dict)
     """Which solver, formulation, parameters made it."""

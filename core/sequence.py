@@ -77,7 +77,10 @@ def prune(problem: Problem, sequence: Sequence[int]) -> tuple[int, ...]:
 
 
 def stages(problem: Problem, sequence: Iterable[int]) -> list[list[int]]:
-    """Cut at first computations: stage t ends with the first computation of the t-th operation to be computed at all."""
+    """Cut at first computations: stage t ends with the first computation of the t-th operation to be computed at all.
+
+    What is computed after the last of them (graph outputs made again) is one stage more.
+    """
     seen = [False] * problem.count
     cut: list[list[int]] = [[]]
     for operation in sequence:
@@ -93,13 +96,9 @@ def stages(problem: Problem, sequence: Iterable[int]) -> list[list[int]]:
 def in_stage_order(problem: Problem, sequence: Sequence[int]) -> tuple[int, ...]:
     """The same stages, each operation at most once in each and in topological order: the form the MILPs know.
 
-    Needs first computations in the problem's order. Operations computed after the last first computation join the last stage.
+    Needs first computations in the problem's order.
     """
-    parts = stages(problem, sequence)
-    merged = [sorted(set(part)) for part in parts[: problem.count]]
-    trailing = {operation for part in parts[problem.count :] for operation in part}
-    if trailing:
-        merged[-1] = sorted(set(merged[-1]) | trailing)
+    merged = (sorted(set(part)) for part in stages(problem, sequence))
     return prune(problem, [operation for part in merged for operation in part])
 
 

@@ -33,8 +33,9 @@ class Scale:
     workspace: tuple[float, ...]
     available: float
     cost: tuple[float, ...]
+    bytes_unit: float
     cost_unit: float
-    """The real cost of one unit of the scaled objective."""
+    """The real bytes and the real cost of one unit of the scaled model."""
 
     @staticmethod
     def of(problem: Problem) -> Scale:
@@ -48,6 +49,7 @@ class Scale:
             workspace=tuple(size / bytes_unit for size in problem.workspace),
             available=(problem.available // unit * unit) / bytes_unit,
             cost=tuple(cost / cost_unit for cost in problem.cost),
+            bytes_unit=bytes_unit,
             cost_unit=cost_unit,
         )
 
@@ -76,9 +78,7 @@ class Rows:
             if (lower is not None and constant < lower) or (upper is not None and constant > upper):
                 raise ValueError(f"row {index} without variables cannot hold")
             return
-        body = LinearExpression(
-            constant=0, linear_coefs=[coefficients[key] for key in used], linear_vars=[variables[key] for key in used]
-        )
+        body = LinearExpression(constant=0, linear_coefs=[coefficients[key] for key in used], linear_vars=[variables[key] for key in used])
         self._rows[index] = (None if lower is None else lower - constant, body, None if upper is None else upper - constant)
 
     def attach(self, model: pyo.ConcreteModel, name: str) -> None:
@@ -100,7 +100,8 @@ class Formulated:
     """R[stage, operation] where it is a variable; elsewhere it is 1 for first computations and 0 otherwise."""
     keep: Mapping[tuple[int, int], Any]
     """S[stage, value] where it is a variable; elsewhere it is 0."""
-    cost_unit: float
+    unit: float
+    """What one unit of the objective is in cost (or in bytes, where the peak is minimised)."""
 
     def sequence(self, values: NDArray[np.float64]) -> tuple[int, ...]:
         """The sequence a solver's values describe. Rounded, never truncated."""
@@ -131,7 +132,8 @@ class Formulated:
         fine = stages(self.problem, in_stage_order(self.problem, sequence))
         merged: list[set[int]] = []
         for run in self.runs:
-            merged.append({operation for stage in fine[run.start : run.stop] for operation in stage})
+            parts = fine[run.start : run.stop] if run else fine[run.start :]
+            merged.append({operation for part in parts for operation in part})
         return merged
 
 

@@ -8,8 +8,9 @@ While k runs in stage t, value v takes its bytes times S[t,v] if its producer co
 first Y[t,v,jm] with jm >= k, and S[t+1,v] after its last consumer. Only R and S are integer. Numbers in names are the paper's: 1a to 1e
 are the same constraints.
 
-A stage may hold several first computations (`runs`). With one each this is exactly the paper's search space; with more it is a restriction of it in
-which every operation runs at most once per run: every solution is a real schedule.
+A stage may hold several first computations (`runs`), or none. With one each this is exactly the paper's search space; with more it is a restriction
+of it in which every operation runs at most once per run; empty runs between them allow another recomputation of the same operation before the
+next first computation. In each case every solution is a real schedule.
 """
 
 from __future__ import annotations
@@ -22,19 +23,25 @@ from pyomo.core.expr import LinearExpression
 
 from ..problem import Problem, horizons
 from .formulation import Formulated, Rows, Scale
+from .runs import single_runs
 from .standard_form import compile_standard_form
 
 
 def build_liveness(problem: Problem, runs: Sequence[range] | None = None) -> Formulated:
     """Build the liveness form, presolved: R and S are 0 past the last stage in which they can help."""
-    chosen = tuple(runs) if runs is not None else tuple(range(index, index + 1) for index in range(problem.count))
-    return _Builder(problem, chosen).build()
+    return _Builder(problem, tuple(runs) if runs is not None else single_runs(problem), minimise_peak=False).build()
+
+
+def build_smallest_peak(problem: Problem, runs: Sequence[range] | None = None) -> Formulated:
+    """The same schedules without a budget, to minimise the peak above the base instead of the cost."""
+    return _Builder(problem, tuple(runs) if runs is not None else single_runs(problem), minimise_peak=True).build()
 
 
 class _Builder:
-    def __init__(self, problem: Problem, runs: tuple[range, ...]) -> None:
+    def __init__(self, problem: Problem, runs: tuple[range, ...], *, minimise_peak: bool) -> None:
         self.problem = problem
         self.runs = runs
+        self.minimise_peak = minimise_peak
         self.scale = Scale.of(problem)
         self.model = pyo.ConcreteModel(name=problem.graph.name)
         self.last_use = horizons(problem)
@@ -61,10 +68,15 @@ class _Builder:
         model.S = pyo.Var(keep, domain=pyo.Binary)
         self.compute = dict(zip(compute, model.R.values(), strict=True))
         self.keep = dict(zip(keep, model.S.values(), strict=True))
-        self._objective_1a()
+        if minimise_peak := self.minimise_peak:
+            model.peak = pyo.Var(bounds=(0, None))
+            model.smallest_peak = pyo.Objective(expr=model.peak, sense=pyo.minimize)
+        else:
+            self._objective_1a()
         self._dependencies_1b_1c()
         self._needed_and_memory()
-        return Formulated(problem, model, compile_standard_form(model), runs, self.compute, self.keep, self.scale.cost_unit)
+        unit = self.scale.bytes_unit if minimise_peak else self.scale.cost_unit
+        return Formulated(problem, model, compile_standard_form(model), runs, self.compute, self.keep, unit)
 
     def r(self, stage: int, operation: int) -> Any:
         """R[t,i]: 1 for first computations (1e), 0 before them and where it cannot help."""
@@ -159,7 +171,7 @@ class _Builder:
             for operation in range(run.stop)
             if not _is_zero(self.r(stage, operation))
         ]
-        model.U = pyo.Var(steps, bounds=(0, scale.available))
+        model.U = pyo.Var(steps, bounds=(0, None if self.minimise_peak else scale.available))
         used = dict(zip(steps, model.U.values(), strict=True))
         recurrence, workspace = Rows(), Rows()
         for stage, run in enumerate(self.runs):
@@ -185,9 +197,14 @@ class _Builder:
                     size = scale.size[value]
                     released += [(-size, self._y(stage, value, operation)), (size, following[value, operation])]
                 now = used[stage, operation]
-                recurrence.add((stage, operation), [(1.0, now), (-1.0, before), *((-size, term) for size, term in pending)], lower=0.0, upper=0.0)
-                if scale.workspace[operation]:
-                    workspace.add((stage, operation), [(1.0, now), (scale.workspace[operation], here)], upper=scale.available)
+                recurrence.add(
+                    (stage, operation), [(1.0, now), (-1.0, before), *((-size, term) for size, term in pending)], lower=0.0, upper=0.0
+                )
+                taken = [(1.0, now), (scale.workspace[operation], here)]
+                if self.minimise_peak:
+                    workspace.add((stage, operation), [*taken, (-1.0, model.peak)], upper=0.0)
+                elif scale.workspace[operation]:
+                    workspace.add((stage, operation), taken, upper=scale.available)
                 before, pending = now, []
         recurrence.attach(model, "memory")
         workspace.attach(model, "memory_with_workspace")

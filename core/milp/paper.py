@@ -1,7 +1,7 @@
 """The MILP of the Checkmate paper (Jain et al., MLSys 2020), its constraints numbered as there: the reference.
 
 Faithful but for two things the paper leaves out: an operation may make several values (S, FREE and sizes are per value, R per operation), and an
-operation may need workspace while it runs. Graph outputs are kept past the last stage. The liveness form is tested against it.
+operation may need workspace while it runs. Graph outputs are kept past the last stage, and may be made again in one more stage after it. The liveness form is tested against it.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ from pyomo.core.expr import LinearExpression
 
 from ..problem import Problem
 from .formulation import Formulated, Rows, Scale
+from .runs import single_runs
 from .standard_form import compile_standard_form
 
 
 def build_paper(problem: Problem, runs: Sequence[range] | None = None) -> Formulated:
     """Build equations (1)-(8) with frontier-advancing stages (section 4.6): stage t ends with the first computation of operation t."""
-    if runs is not None and any(len(run) != 1 for run in runs):
+    if runs is not None and tuple(runs) != single_runs(problem):
         raise ValueError("the paper's formulation has one first computation per stage")
     model = pyo.ConcreteModel(name=problem.graph.name)
     scale = Scale.of(problem)
-    count, values = problem.count, range(len(problem.size))
-    model.R = pyo.Var([(t, i) for t in range(count) for i in range(t + 1)], domain=pyo.Binary)
+    each = single_runs(problem)
+    count, values = len(each), range(len(problem.size))
+    steps = [(t, i) for t, run in enumerate(each) for i in range(run.stop)]
+    model.R = pyo.Var(steps, domain=pyo.Binary)
     model.S = pyo.Var([(t, v) for t in range(count) for v in values if problem.producer[v] < t], domain=pyo.Binary)
-    freed = [(t, v, k) for t in range(count) for k in range(t + 1) for v in (*problem.inputs[k], *problem.outputs[k])]
-    model.FREE = pyo.Var(freed, domain=pyo.Binary)
-    model.U = pyo.Var([(t, k) for t in range(count) for k in range(t + 1)], bounds=(0, scale.available))
+    model.FREE = pyo.Var([(t, v, k) for t, k in steps for v in (*problem.inputs[k], *problem.outputs[k])], domain=pyo.Binary)
+    model.U = pyo.Var(steps, bounds=(0, scale.available))
 
     def s(t: int, v: int) -> Any:
         """(1d) and (8c): nothing is kept before it is made; graph outputs are kept past the end."""
@@ -37,17 +39,14 @@ def build_paper(problem: Problem, runs: Sequence[range] | None = None) -> Formul
         return model.S[t, v] if problem.producer[v] < t else 0
 
     model.cost_1a = pyo.Objective(
-        expr=LinearExpression(
-            constant=0, linear_coefs=[scale.cost[i] for _, i in model.R], linear_vars=list(model.R.values())
-        ),
+        expr=LinearExpression(constant=0, linear_coefs=[scale.cost[i] for _, i in model.R], linear_vars=list(model.R.values())),
         sense=pyo.minimize,
     )
     _correctness(problem, model, s)
     _memory(problem, model, s, scale)
     _hazards(problem, model, s)
-    compute = {(t, i): variable for (t, i), variable in model.R.items() if i < t}
+    compute = {(t, i): variable for (t, i), variable in model.R.items() if i not in each[t]}
     form = compile_standard_form(model)
-    each = tuple(range(index, index + 1) for index in range(count))
     return Formulated(problem, model, form, each, compute, dict(model.S.items()), scale.cost_unit)
 
 
@@ -58,14 +57,14 @@ def _correctness(problem: Problem, model: pyo.ConcreteModel, s: Any) -> None:
             inputs.add((t, j, v), [(1.0, model.R[t, j]), (-1.0, model.R[t, problem.producer[v]]), (-1.0, s(t, v))], upper=0.0)
     for t, v in model.S:
         kept.add((t, v), [(1.0, model.S[t, v]), (-1.0, model.R[t - 1, problem.producer[v]]), (-1.0, s(t - 1, v))], upper=0.0)
-    last = problem.count - 1
+    last = max(t for t, _ in model.R)
     for v, needed in enumerate(problem.kept):
         if needed:
-            kept.add((problem.count, v), [(1.0, model.R[last, problem.producer[v]]), (1.0, s(last, v))], lower=1.0)
+            kept.add((last + 1, v), [(1.0, model.R[last, problem.producer[v]]), (1.0, s(last, v))], lower=1.0)
     for t in range(problem.count):
-        frontier.add((t,), [(1.0, model.R[t, t])], lower=1.0, upper=1.0)
+        frontier.add((t, t), [(1.0, model.R[t, t])], lower=1.0, upper=1.0)
         if problem.pinned[t]:
-            for later in range(t + 1, problem.count):
+            for later in range(t + 1, last + 1):
                 frontier.add((later, t), [(1.0, model.R[later, t])], lower=0.0, upper=0.0)
     inputs.attach(model, "inputs_1b")
     kept.attach(model, "kept_1c")

@@ -13,13 +13,18 @@ from ..sequence import profile
 
 
 def single_runs(problem: Problem) -> tuple[range, ...]:
-    """One first computation per stage: the paper's search space."""
-    return tuple(range(index, index + 1) for index in range(problem.count))
+    """One first computation per stage: the paper's search space. Graph outputs may be made again in one stage more."""
+    return (*(range(index, index + 1) for index in range(problem.count)), *_closing(problem))
+
+
+def repeated_runs(problem: Problem) -> tuple[range, ...]:
+    """Two passes per stage: an operation may be recomputed twice before the next first computation, which the paper's search space does not allow."""
+    return tuple(part for run in single_runs(problem) for part in (range(run.start, run.start), run))
 
 
 def merged_runs(problem: Problem, count: int) -> tuple[range, ...]:
     """About `count` stages, finer where keeping everything would exceed the budget, with a cut at the peak."""
-    if count >= problem.count:
+    if count >= problem.count - 1:
         return single_runs(problem)
     memory = profile(problem, range(problem.count)).memory
     weight = [3.0 if used > problem.budget else 1.0 for used in memory]
@@ -30,7 +35,12 @@ def merged_runs(problem: Problem, count: int) -> tuple[range, ...]:
         if total >= goal * passed[-1] / count:
             cuts.add(index + 1)
             goal = int(total * count / passed[-1]) + 1
-    return tuple(range(start, stop) for start, stop in pairwise(sorted(cuts)))
+    return (*(range(start, stop) for start, stop in pairwise(sorted(cuts))), *_closing(problem))
+
+
+def _closing(problem: Problem) -> tuple[range, ...]:
+    """A stage without first computations, where there are graph outputs to make again."""
+    return (range(problem.count, problem.count),) if any(problem.kept) else ()
 
 
 def liveness_entries(problem: Problem, runs: Sequence[range]) -> int:

@@ -62,9 +62,12 @@ def build_windows(problem: Problem, runs: Sequence[range]) -> Formulated:
             for v in problem.inputs[j]:
                 if problem.producer[v] not in run:
                     inputs_1b.add((t, j, v), [(1.0, r(t, j)), (-1.0, r(t, problem.producer[v])), (-1.0, s(t, v))], upper=0.0)
-        end = run.stop - 1
-        there = {*problem.inputs[end], *problem.outputs[end]}
-        taken = sum(scale.size[v] for v in there) + scale.workspace[end]
+        there: set[int] = set()
+        taken = 0.0
+        if run:
+            end = run.stop - 1
+            there = {*problem.inputs[end], *problem.outputs[end]}
+            taken = sum(scale.size[v] for v in there) + scale.workspace[end]
         memory.add((t,), [(size, s(t + 1, v)) for size, v in carried[t] if v not in there], upper=scale.available - taken)
     inputs_1b.attach(model, "inputs_1b")
     kept_1c.attach(model, "kept_1c")

@@ -27,9 +27,13 @@ class SolverResult:
     """No solution has an objective below this."""
 
 
-Incumbent = Callable[[NDArray[np.float64]], None]
 Progress = Callable[[float | None, float | None], None]
 """Called with the objective of the best solution and the bound, either of which may not be known yet."""
+
+
+def without_columns(form: StandardForm) -> SolverResult:
+    """The answer to a model in which nothing is left to decide; the back ends disagree on such models."""
+    return SolverResult(Status.OPTIMAL, Stop.FINISHED, np.zeros(0), form.offset)
 
 
 def ignore(*_: object) -> None:

@@ -22,12 +22,17 @@ from ..events import Watch
 from ..milp.standard_form import StandardForm
 from ..result import Status, Stop
 from ..settings import Settings
-from .base import Progress, SolverResult, ignore
+from .base import Progress, SolverResult, ignore, without_columns
 from .mps import column_name, write_mps
 
-_PROGRESS = re.compile(r"Cbc0010I After .* nodes, .*? (\S+) best solution, best possible (\S+)")
-_FOUND = re.compile(r"Cbc00(?:04|12|16|38)I .*?solution of (\S+)")
-_BOUND = re.compile(r"(?:Lower bound|best possible)\s*:?\s*(-?[\d.eE+]+)")
+_NUMBER = r"(-?[\d.]+(?:[eE][+-]?\d+)?)"
+_PROGRESS = (
+    re.compile(rf"Cbc0010I After .* on tree, {_NUMBER} best solution, best possible {_NUMBER}"),
+    re.compile(rf"^\W*\d+ +\d+ +\d+ +{_NUMBER} (?:.* )?{_NUMBER} +[\d.]+% +[\d.]+$"),
+)
+"""Lines of branch and bound that tell incumbent and bound: of release 2.10 and of the development builds."""
+_FOUND = (re.compile(rf"Cbc00(?:04|12|16)I .*?solution of {_NUMBER}"), re.compile(rf" best {_NUMBER} in "))
+_BOUND = re.compile(rf"(?:Lower bound:|best possible|Bound:) *{_NUMBER}")
 
 
 class Cbc:
@@ -42,9 +47,9 @@ class Cbc:
     def version(self) -> str:
         command = _executable()
         assert command is not None
-        printed = subprocess.run([command, "-quit"], capture_output=True, text=True, check=False).stdout
-        found = re.search(r"Version:?\s*(\S+)", printed)
-        return found.group(1) if found else "unknown"
+        printed = subprocess.run([command, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
+        found = re.search(r"[Vv]ersion:? +(\S.*)", printed)
+        return found.group(1).strip() if found else "unknown"
 
     def solve(
         self,
@@ -54,6 +59,8 @@ class Cbc:
         start: Mapping[int, float] | None = None,
         on_progress: Progress = ignore,
     ) -> SolverResult:
+        if not form.columns:
+            return without_columns(form)
         command = _executable()
         assert command is not None
         with tempfile.TemporaryDirectory(prefix="checkmate-cbc-") as folder:
@@ -88,18 +95,21 @@ def _run(arguments: list[str], watch: Watch, on_progress: Progress, offset: floa
     """Run until it ends, its time is up or someone wants to stop; lines of its log are progress."""
     lines: list[str] = []
     with subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, start_new_session=os.name == "posix"
+        arguments,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        start_new_session=os.name == "posix",
     ) as child:
 
         def read() -> None:
             assert child.stdout is not None
             for line in child.stdout:
                 lines.append(line)
-                if match := _PROGRESS.search(line):
-                    incumbent, bound = (float(group) for group in match.groups())
-                    on_progress(incumbent + offset if abs(incumbent) < 1e40 else None, bound + offset)
-                elif match := _FOUND.search(line):
-                    on_progress(float(match.group(1)) + offset, None)
+                incumbent, bound = parse_progress(line)
+                if incumbent is not None or bound is not None:
+                    on_progress(None if incumbent is None else incumbent + offset, None if bound is None else bound + offset)
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
@@ -119,10 +129,24 @@ def _run(arguments: list[str], watch: Watch, on_progress: Progress, offset: floa
     return lines
 
 
+def parse_progress(line: str) -> tuple[float | None, float | None]:
+    """Incumbent and bound in a line of the log, where it tells them; 1e50 is CBC's word for none."""
+    for pattern in _PROGRESS:
+        if match := pattern.search(line):
+            incumbent, bound = (float(group) for group in match.groups())
+            return (incumbent if abs(incumbent) < 1e40 else None), bound
+    for pattern in _FOUND:
+        if match := pattern.search(line):
+            return float(match.group(1)), None
+    return None, None
+
+
 def _result(form: StandardForm, text: str, log: list[str], watch: Watch) -> SolverResult:
     headline, _, body = text.partition("\n")
     stop = Stop.INTERRUPTED if watch.interrupted() else Stop.TIME_LIMIT
-    if headline.startswith(("Infeasible", "Integer infeasible")) or any("Problem is infeasible" in line or "proven infeasible" in line for line in log):
+    if headline.startswith(("Infeasible", "Integer infeasible")) or any(
+        "Problem is infeasible" in line or "proven infeasible" in line for line in log
+    ):
         return SolverResult(Status.INFEASIBLE, Stop.FINISHED, bound=np.inf)
     is_mip = bool(form.integer.any())
     if headline.startswith("Optimal"):

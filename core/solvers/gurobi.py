@@ -12,7 +12,7 @@ from ..events import Watch
 from ..milp.standard_form import StandardForm
 from ..result import Status, Stop
 from ..settings import Settings
-from .base import Progress, SolverResult, ignore
+from .base import Progress, SolverResult, ignore, without_columns
 
 
 class Gurobi:
@@ -39,6 +39,8 @@ class Gurobi:
         start: Mapping[int, float] | None = None,
         on_progress: Progress = ignore,
     ) -> SolverResult:
+        if not form.columns:
+            return without_columns(form)
         import gurobipy as gp
 
         try:

@@ -12,7 +12,7 @@ from ..events import Watch
 from ..milp.standard_form import StandardForm
 from ..result import Status, Stop
 from ..settings import Settings
-from .base import Progress, SolverResult, ignore
+from .base import Progress, SolverResult, ignore, without_columns
 
 STOPS = {"kOptimal": Stop.FINISHED, "kInfeasible": Stop.FINISHED, "kTimeLimit": Stop.TIME_LIMIT, "kInterrupt": Stop.INTERRUPTED}
 """HiGHS model status -> why it stopped."""
@@ -42,6 +42,8 @@ class Highs:
         start: Mapping[int, float] | None = None,
         on_progress: Progress = ignore,
     ) -> SolverResult:
+        if not form.columns:
+            return without_columns(form)
         import highspy
 
         highs = highspy.Highs()

@@ -11,7 +11,7 @@ from ..settings import Settings
 from .exact import fits_in_time, solve_exactly
 from .incumbent import best_heuristic, infeasible, keep_everything
 from .lp_rounding import round_relaxation
-from .optimal import conclude
+from .optimal import solve_from
 from .windows_bound import windows_bound
 
 EXACT_ENTRIES = 400_000
@@ -26,8 +26,7 @@ def auto(problem: Problem, settings: Settings, watch: Watch) -> Solution:
     incumbent, found_by = best_heuristic(problem, settings, watch)
     entries = liveness_entries(problem, single_runs(problem))
     if settings.formulation == "paper" or (entries <= EXACT_ENTRIES and fits_in_time(entries, watch)):
-        exact = solve_exactly(problem, settings, watch, incumbent=incumbent)
-        return conclude(problem, settings, exact, incumbent, found_by)
+        return solve_from(problem, settings, watch, incumbent, found_by)
     return _large(problem, settings, watch, incumbent, found_by)
 
 

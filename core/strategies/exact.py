@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..events import Event, Watch
 from ..milp import get_formulation
 from ..milp.formulation import Formulated
+from ..milp.liveness import build_smallest_peak
+from ..milp.runs import repeated_runs
 from ..problem import Problem
 from ..result import Status, Stop
 from ..sequence import profile
@@ -42,9 +45,17 @@ def solve_exactly(
     return _solve(problem, formulated, settings, watch, incumbent)
 
 
+def smallest_peak(problem: Problem, settings: Settings, watch: Watch) -> tuple[int, tuple[int, ...] | None]:
+    """A proven lower limit on the peak of any schedule with two passes per stage, base included, and the best schedule found."""
+    formulated = build_smallest_peak(problem, repeated_runs(problem))
+    result = get_solver(settings.solver).solve(formulated.form, settings, watch)
+    limit = problem.base + max(0, math.ceil(result.bound * formulated.unit * (1 - 1e-9) - 1e-6)) if result.bound > 0 else problem.base
+    return limit, None if result.values is None else formulated.sequence(result.values)
+
+
 def _solve(problem: Problem, formulated: Formulated, settings: Settings, watch: Watch, incumbent: tuple[int, ...] | None) -> Exact:
     solver = get_solver(settings.solver)
-    unit = formulated.cost_unit
+    unit = formulated.unit
     phase = f"{settings.solver}: {formulated.form.columns} variables, {len(formulated.form.row_lower)} constraints"
     watch.on_event(Event(phase, None if incumbent is None else profile(problem, incumbent).cost))
 

@@ -20,7 +20,7 @@ def infeasible(problem: Problem) -> Solution | None:
         f"no schedule fits {format_bytes(problem.budget)}: {floor.operation!r} alone needs {format_bytes(floor.bytes)} "
         f"({floor.bytes} bytes) for {floor.reason}; that is the smallest budget that could work"
     )
-    return Solution(Status.INFEASIBLE, Stop.FINISHED, reason=reason)
+    return Solution(Status.INFEASIBLE, Stop.FINISHED, reason=reason, smallest_budget=floor.bytes, binding_operation=floor.operation)
 
 
 def keep_everything(problem: Problem) -> Solution | None:

@@ -13,6 +13,7 @@ from ..events import Event, Watch
 from ..milp.formulation import Formulated
 from ..milp.liveness import build_liveness
 from ..milp.runs import liveness_entries, merged_runs, single_runs
+from ..milp.windows import build_windows
 from ..problem import Problem
 from ..result import Solution, Status, Stop
 from ..sequence import just_in_time, profile, prune
@@ -25,7 +26,8 @@ THRESHOLDS = (0.5, 0.3, 0.7, 0.15, 0.85, 0.05)
 SAMPLES = 24
 """Randomized roundings of one LP."""
 LP_ENTRIES = 80_000
-"""Largest relaxation that is solved; a larger graph gets merged stages."""
+"""Largest full relaxation that is solved; a larger graph gets the merged-stage one."""
+WINDOWS = 40
 
 
 def lp_rounding(problem: Problem, settings: Settings, watch: Watch) -> Solution:
@@ -42,7 +44,8 @@ def lp_rounding(problem: Problem, settings: Settings, watch: Watch) -> Solution:
 
 def round_relaxation(problem: Problem, settings: Settings, watch: Watch) -> tuple[int, ...] | None:
     """The cheapest rounding that fits, over epsilons, thresholds and samples."""
-    runs = _runs(problem)
+    exact = liveness_entries(problem, single_runs(problem)) <= LP_ENTRIES
+    build, runs = (build_liveness, single_runs(problem)) if exact else (build_windows, merged_runs(problem, WINDOWS))
     best: tuple[int, ...] | None = None
     best_cost = float("inf")
     draw = np.random.default_rng(settings.seed)
@@ -53,7 +56,7 @@ def round_relaxation(problem: Problem, settings: Settings, watch: Watch) -> tupl
         if watch.expired or infeasible(tightened) is not None or misses == 2:
             break
         watch.on_event(Event("lp-rounding", None if best is None else best_cost, message=f"epsilon {epsilon}"))
-        formulated = build_liveness(tightened, runs)
+        formulated = build(tightened, runs)
         relaxed = get_solver(settings.solver).solve(formulated.form.relaxed(), settings, watch)
         if relaxed.values is None:
             break
@@ -68,15 +71,6 @@ def round_relaxation(problem: Problem, settings: Settings, watch: Watch) -> tupl
                     best, best_cost, improved = candidate, made.cost, True
         misses = misses + 1 if best is not None and not improved else 0
     return best
-
-
-def _runs(problem: Problem) -> tuple[range, ...]:
-    runs = single_runs(problem)
-    count = problem.count
-    while liveness_entries(problem, runs) > LP_ENTRIES and count > 8:
-        count = min(count // 2, 2 * problem.count * LP_ENTRIES // liveness_entries(problem, runs))
-        runs = merged_runs(problem, max(count, 8))
-    return runs
 
 
 def _roundings(formulated: Formulated, values: np.ndarray, draw: np.random.Generator) -> Iterator[list[set[int]]]:

@@ -60,7 +60,7 @@ class Retention:
         None if it grows so long that, in a large graph, each operation would run this many times.
         """
         inputs, outputs, producer = self._problem.inputs, self._problem.outputs, self._problem.producer
-        most = times * self._problem.count + 100_000
+        most = times * (self._problem.count + 500)
         spans = [_merged(intervals) for intervals in self._held]
         starts = [[first for first, _ in span] for span in spans]
         held_until = [-1] * len(spans)

@@ -24,6 +24,6 @@ def windows_bound(problem: Problem, settings: Settings, watch: Watch) -> float:
         result = get_solver(settings.solver).solve(formulated.form.relaxed(), settings, watch)
         if result.status is not Status.OPTIMAL:
             break
-        best = max(best, result.bound * formulated.cost_unit * (1 - SAFETY))
+        best = max(best, result.bound * formulated.unit * (1 - SAFETY))
         watch.on_event(Event("bounding", bound=best, message=f"{count} stages"))
     return best
