@@ -74,12 +74,15 @@ def _swapped(shape: Shape) -> Shape:
 
 
 def batch_normalization(graph: TrainingGraph, name: str, x: Tensor) -> Tensor:
-    """In training mode with momentum 0, so that outputs 2 and 3 are the batch's own mean and variance, which the gradient needs."""
+    """In training mode with momentum 0, so that outputs 2 and 3 are the batch's own mean and variance, which the gradient needs.
+
+    Each has blank statistics of its own: onnxruntime writes those outputs over the statistics it is given.
+    """
     channels = x.shape[1]
     count = x.shape[0] * x.shape[2] * x.shape[3]
     scale = graph.parameter(f"{name}.scale", (channels,))
     shift = graph.parameter(f"{name}.shift", (channels,))
-    blank = [graph.vector(f"zeros/{channels}", [0.0] * channels), graph.vector(f"ones/{channels}", [1.0] * channels)]
+    blank = [graph.vector(f"{name}/blank_mean", [0.0] * channels), graph.vector(f"{name}/blank_variance", [1.0] * channels)]
     statistics = [Tensor(f"{name}/mean", (channels,)), Tensor(f"{name}/variance", (channels,))]
     y, mean, variance = graph.emit_several(
         "BatchNormalization",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from checkmate.io.onnx.reader import read_onnx
+from checkmate.sample_graphs.make import MODELS, sample_files, unit_chain
 from checkmate.sample_graphs.networks import TINY
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
@@ -77,10 +80,48 @@ def test_gradients_are_slopes_of_the_loss(name: str) -> None:
         assert (above - below) / 2 == pytest.approx(np.sum(gradient * step), rel=1e-5, abs=1e-14), parameter
 
 
+@pytest.mark.parametrize("file_order", [False, True])
 @pytest.mark.parametrize("name", TINY)
-def test_onnxruntime_agrees_with_the_reference(name: str) -> None:
+def test_onnxruntime_agrees_with_the_reference(name: str, file_order: bool) -> None:
     model = TINY[name]()
+    onnx.checker.check_model(model, full_check=True)
     feeds = random_feeds(model)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    if file_order:
+        options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     for found, expected in zip(session.run(None, feeds), ReferenceEvaluator(model).run(None, feeds), strict=True):
         np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5)
+
+
+def test_the_script_makes_the_bundled_files() -> None:
+    """Byte for byte, so that nobody edits a sample by hand."""
+    made = sample_files()
+    bundled = {entry.name: entry for entry in files("checkmate.sample_graphs").iterdir() if entry.name.endswith((".onnx", ".json"))}
+    assert set(made) == set(bundled) == {f"{name}.{format}" for name in TINY for format in ("json", "onnx")}
+    for name, data in made.items():
+        assert bundled[name].read_bytes() == data, f"{name} is not what python -m checkmate.sample_graphs.make writes"
+        assert len(data) < 200_000
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_onnx_samples_are_clean_and_activations_fill_the_memory(name: str) -> None:
+    model = MODELS[name]()
+    onnx.checker.check_model(model, full_check=True)
+    assert 60 <= len(model.graph.node) <= 300
+    described = {info.name for info in (*model.graph.value_info, *model.graph.output)}
+    assert {output for node in model.graph.node for output in node.output} == described
+    graph = read_onnx(model.SerializeToString(), name=name).graph
+    kept = sum(graph.values[value].bytes for operation in graph.operations if not operation.backward for value in operation.outputs)
+    assert 10e6 < kept < 100e6
+    assert kept > 5 * graph.fixed_bytes
+
+
+def test_the_chain_is_the_textbook_case() -> None:
+    graph = unit_chain(16)
+    edges = {(producer, consumer) for consumer, operation in enumerate(graph.operations) for producer in operation.inputs}
+    assert edges == {(i, i + 1) for i in range(32)} | {(i, 32 - i) for i in range(16)}
+    assert {(operation.work.cost, operation.workspace) for operation in graph.operations} == {(1.0, 0)}
+    assert {value.bytes for value in graph.values} == {1}
+    assert (graph.outputs, graph.fixed_bytes) == ((32,), 0)
