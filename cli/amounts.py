@@ -41,12 +41,17 @@ def format_change(share: float) -> str:
 
 def exact_bytes(size: int) -> str:
     """`13.15 GB (13151234567 bytes)`: to read, and to paste."""
-    return f"{format_bytes(size)} ({size} bytes)"
+    return f"{format_bytes(size)} ({size} bytes)" if size >= 1000 else count(size, "byte")
 
 
 def count(amount: int, noun: str) -> str:
     """`1 operation`, `12 operations`."""
     return f"{amount} {noun}" if amount == 1 else f"{amount} {noun}s"
+
+
+def source_name(source: str) -> str:
+    """A file as the user named it; `-` is standard input."""
+    return "stdin" if source == "-" else shown(source)
 
 
 def shown(name: str) -> str:

@@ -19,7 +19,7 @@ from ..core.events import Watch
 from ..core.problem import Problem
 from ..core.strategies import STRATEGIES
 from ..core.units import Budget, format_bytes
-from .amounts import exact_bytes, format_change, format_cost, format_elapsed, format_share, shown
+from .amounts import count, exact_bytes, format_change, format_cost, format_elapsed, format_share, shown, source_name
 from .command import Command, option
 from .exit_codes import ExitCode
 from .interruption import Interruption
@@ -214,7 +214,7 @@ def _fields(prepared: Prepared, runs: Sequence[Run], csv_file: str | None) -> di
         "cost_model": prepared.costs.model,
         "cost_unit": prepared.costs.unit,
         "ideal_cost": prepared.problem.ideal_cost,
-        "operations": prepared.problem.count,
+        "operations": len(prepared.graph.operations),
         "keep_all_peak_bytes": prepared.keep_all.peak,
         "smallest_budget_bytes": prepared.floor.bytes,
         "rows": [run.fields() for run in runs],
@@ -225,7 +225,7 @@ def _fields(prepared: Prepared, runs: Sequence[Run], csv_file: str | None) -> di
 def _show(prepared: Prepared, runs: Sequence[Run]) -> None:
     unit = prepared.costs.unit
     facts = [
-        Fact("graph", shown(prepared.loaded.source), f"{prepared.problem.count} operations"),
+        Fact("graph", source_name(prepared.loaded.source), count(len(prepared.graph.operations), "operation")),
         Fact("ideal cost", format_cost(prepared.problem.ideal_cost, unit), prepared.costs.model),
         Fact("keep-all peak", exact_bytes(prepared.keep_all.peak)),
         Fact("smallest budget", exact_bytes(prepared.floor.bytes)),
@@ -259,7 +259,7 @@ def _row(run: Run, unit: str, best: float | None) -> Row:
         format_change(outcome.overhead),
         format_bytes(outcome.peak_bytes),
         "yes" if outcome.fits else "no",
-        format_share(outcome.gap) if outcome.fits else "-",
+        format_share(outcome.gap) if outcome.gap is not None else "-",
         format_elapsed(run.seconds),
         ("optimal" if run.status == "optimal" else "") if outcome.fits else "",
     )

@@ -12,7 +12,7 @@ import click
 
 from ..core.problem import Problem
 from ..core.units import format_bytes
-from .amounts import count, exact_bytes, format_cost, format_share, shown
+from .amounts import count, exact_bytes, format_cost, format_share, shown, source_name
 from .command import Command, option
 from .options import COSTS, GraphRequest, general_options, graph_options
 from .pipeline import Prepared, prepare, what_binds
@@ -88,7 +88,7 @@ def _facts(prepared: Prepared) -> list[Fact]:
     peak_operation = peak_operation_of(prepared)
     flags = [f"{amount} {what}" for what, amount in _flagged(prepared).items()]
     facts = [
-        Fact("graph", shown(prepared.loaded.source), prepared.loaded.format),
+        Fact("graph", source_name(prepared.loaded.source), prepared.loaded.format),
         Fact("operations", str(len(graph.operations)), ", ".join(flags)),
         *([Fact("", "", _common_kinds(prepared))] if _common_kinds(prepared) else []),
         Fact("values", str(len(graph.values)), count(len(graph.outputs), "graph output")),
@@ -127,14 +127,14 @@ def _flagged(prepared: Prepared) -> dict[str, int]:
 def _cost_remark(prepared: Prepared) -> str:
     """The model, and how many operations got their cost in which way if there is more than one."""
     costs = prepared.costs
-    sources = Counter(costs.sources)
+    sources = Counter(source for source in costs.sources if source != "view")
     ways = ", ".join(f"{amount} {source.removeprefix('roofline: ')}" for source, amount in sources.most_common())
-    return costs.model if len(sources) == 1 else f"{costs.model}: {ways}"
+    return costs.model if len(sources) <= 1 else f"{costs.model}: {ways}"
 
 
 def _show_bytes(prepared: Prepared, reserve: int) -> None:
     graph, problem = prepared.graph, prepared.problem
-    rows = [Row((kind, format_bytes(size), "always there")) for kind, size in graph.fixed.items()]
+    rows = [Row((kind, format_bytes(size), "always there")) for kind, size in graph.fixed.items() if size]
     if reserve:
         rows.append(Row(("reserve", format_bytes(reserve), "always there")))
     rows.append(Row(("computed values", format_bytes(sum(problem.size)), "in all, if none were ever freed")))
@@ -161,7 +161,8 @@ def _show_largest(prepared: Prepared) -> None:
     table[Column("alive", right=True)] = [f"{life.first + 1}-{life.last + 1}" for life in lives]
     table[Column("operations", right=True)] = [str(life.last - life.first + 1) for life in lives]
     rows = [Row(tuple(shown(cell) for cell in cells)) for cells in zip(*table.values(), strict=True)]
-    show_table(f"Largest values (alive: from operation to operation, of {problem.count})", list(table), rows)
+    without_views = ", views not counted" if problem.count < len(prepared.graph.operations) else ""
+    show_table(f"Largest values (alive: from operation to operation, of {problem.count}{without_views})", list(table), rows)
 
 
 def _show_timeline(prepared: Prepared) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 
-from .exit_codes import ExitCode
+from .exit_codes import ExitCode, InterruptedWorkError
 from .report import report
 from .session import Session
 
@@ -25,6 +25,8 @@ class Interruption:
 
     def __init__(self, session: Session, on_request: Callable[[], None]) -> None:
         self.requested = False
+        self.consequence = "nothing was written"
+        """What a second Ctrl-C means at this point."""
         self._session = session
         self._on_request = on_request
 
@@ -58,11 +60,11 @@ class Interruption:
                 self._on_request()
 
     def _stop_now(self) -> None:
-        """No clean-up: nothing has been written yet, and the main thread may be out of reach for minutes."""
+        """No clean-up: the main thread may be out of reach for minutes."""
         with suppress(Exception):
             if sys.stderr.isatty():
                 sys.stderr.write("\x1b[?25h\n")
-            report(KeyboardInterrupt(), self._session, [])
+            report(InterruptedWorkError(f"interrupted; {self.consequence}"), self._session, [])
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(ExitCode.INTERRUPTED)

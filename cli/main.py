@@ -94,20 +94,21 @@ def main(arguments: Sequence[str]) -> int:
     session = Session()
     _forgive_odd_characters()
     try:
-        try:
-            code = _invoke(arguments, session)
-        except BrokenPipeError:
-            raise
-        except BaseException as error:
-            code = report(error, session, arguments)
+        code = _invoke(arguments, session)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
         _discard_output()
         return ExitCode.BROKEN_PIPE
-    except OSError as error:
+    except BaseException as error:
+        if isinstance(error, OSError):
+            _discard_output()
+        code = report(error, session, arguments)
+    try:
+        sys.stdout.flush()
+    except OSError:
         _discard_output()
-        return report(error, Session(quiet=True), [])
+    return code
 
 
 def _invoke(arguments: Sequence[str], session: Session) -> int:

@@ -22,7 +22,8 @@ class Outcome:
     cost: float
     ideal_cost: float
     bound: float
-    gap: float
+    gap: float | None
+    """None if it does not fit: then its cost says nothing about the optimum."""
     peak_bytes: int
     budget_bytes: int
     keep_all_peak_bytes: int
@@ -64,9 +65,9 @@ def outcome_of(certified: Certified, problem: Problem, keep_all_peak: int, gap_a
     assert certified.simulation is not None
     cost, ideal = certified.simulation.cost, problem.ideal_cost
     bound = min(cost, max(ideal, certified.solution.bound or 0.0))
-    gap = relative_gap(cost, bound)
+    gap = relative_gap(cost, bound) if certified.fits else None
     status = certified.solution.status
-    if certified.fits and gap <= gap_asked:
+    if gap is not None and gap <= gap_asked:
         status = Status.OPTIMAL
     return Outcome(
         strategy=certified.strategy,
@@ -80,7 +81,7 @@ def outcome_of(certified: Certified, problem: Problem, keep_all_peak: int, gap_a
         peak_bytes=certified.simulation.peak_bytes,
         budget_bytes=problem.budget,
         keep_all_peak_bytes=keep_all_peak,
-        operations=problem.count,
+        operations=len(problem.graph.operations),
         recomputed=certified.simulation.recomputed,
         seconds=certified.seconds,
         provenance=certified.solution.provenance,

@@ -50,7 +50,8 @@ def _explain(error: BaseException) -> tuple[ExitCode, str, str]:
         case MemoryError():
             return ExitCode.LIMIT, "unknown", "the machine has too little memory for this graph; nothing was written"
         case OSError() if error.strerror:
-            place = f"{error.filename}: " if error.filename else ""
+            # Files are opened by name, so only a write to an open stream has none.
+            place = f"{error.filename}: " if error.filename else "cannot write to stdout: "
             return ExitCode.INPUT, "error", f"{place}{error.strerror}"
         case _:
             what = f"{type(error).__name__}: {error}".rstrip(": ")

@@ -98,4 +98,3 @@ def _write_model(prepared: Prepared, certified: Certified, outcome: Outcome, pat
     }
     compiled = compile_model(prepared.loaded.onnx, certified.schedule, metadata=notes)
     return list(save_model(compiled, path, prepared.loaded.onnx.path))
-

@@ -15,7 +15,7 @@ from ..core.problem import Problem
 from ..core.result import Status, Stop
 from ..core.strategies import STRATEGIES
 from ..core.units import Budget, format_bytes
-from .amounts import count, exact_bytes, format_change, format_cost, format_elapsed, format_share, shown
+from .amounts import count, exact_bytes, format_change, format_cost, format_elapsed, format_share, shown, source_name
 from .command import Command, option
 from .exit_codes import ExitCode, InterruptedWorkError
 from .interruption import Interruption
@@ -92,7 +92,7 @@ def solve(
     check_destinations(_all_paths(choose_destinations(request.source, output, with_model=False), model_path), request.source)
     progress = Progress(session, time_limit=solving.time_limit)
     with progress:
-        progress.begin(f"reading {shown(request.source)}")
+        progress.begin(f"reading {source_name(request.source)}")
         prepared = prepare(request)
         problem = prepared.at(budget)
         destinations = choose_destinations(request.source, output, with_model=prepared.loaded.onnx is not None and not no_onnx)
@@ -104,16 +104,21 @@ def solve(
         if model_path:
             _write_model(problem, solving, model_path, progress)
         progress.price(prepared.costs.unit, problem.ideal_cost)
-        certified, interrupted = _solve(session, problem, strategy, solving, progress)
-        outcome = _require_fitting(certified, prepared, problem, solving, interrupted)
-        progress.begin("writing")
-        written = write_results(prepared, problem, solving, certified, outcome, destinations)
+        interruption = Interruption(session, lambda: progress.announce("stopping with the best so far; Ctrl-C again stops at once"))
+        with interruption:
+            progress.begin(strategy)
+            watch = Watch(solving.time_limit, progress.on_event, lambda: interruption.requested)
+            certified = run_strategy(problem, strategy, solving.settings, watch)
+            outcome = _require_fitting(certified, prepared, problem, solving, interruption.requested)
+            progress.begin("writing")
+            interruption.consequence = "some files may not be written"
+            written = write_results(prepared, problem, solving, certified, outcome, destinations)
     if model_path:
         written.append(model_path)
     _deliver(session, prepared, budget, outcome, written, to_stderr=destinations.to_stdout)
     if certified.solution.reason:
         session.note(f"note: {certified.solution.reason}")
-    if interrupted:
+    if interruption.requested:
         session.note("interrupted: this is the best schedule found so far; it is verified" + (" and written" if written else ""))
         return ExitCode.INTERRUPTED
     return ExitCode.OK
@@ -127,14 +132,6 @@ def _write_model(problem: Problem, solving: SolvingRequest, path: Path, progress
     formulation = solving.settings.formulation
     progress.begin(f"writing the {formulation} model to {shown(str(path))}")
     write_model(problem, formulation, path)
-
-
-def _solve(session: Session, problem: Problem, strategy: str, solving: SolvingRequest, progress: Progress) -> tuple[Certified, bool]:
-    progress.begin(strategy)
-    with Interruption(session, lambda: progress.announce("stopping with the best so far; Ctrl-C again stops at once")) as interruption:
-        watch = Watch(solving.time_limit, progress.on_event, lambda: interruption.requested)
-        certified = run_strategy(problem, strategy, solving.settings, watch)
-    return certified, interruption.requested
 
 
 def _require_fitting(certified: Certified, prepared: Prepared, problem: Problem, solving: SolvingRequest, interrupted: bool) -> Outcome:
@@ -190,7 +187,7 @@ def _facts(prepared: Prepared, budget: Budget, outcome: Outcome, written: list[P
     stopped = {Stop.TIME_LIMIT: "time limit reached", Stop.INTERRUPTED: "interrupted", Stop.FINISHED: ""}[outcome.stop]
     return [
         Fact("status", outcome.status.value, stopped, "bold green" if optimal else "bold yellow"),
-        Fact("graph", shown(prepared.loaded.source), count(outcome.operations, "operation")),
+        Fact("graph", source_name(prepared.loaded.source), count(outcome.operations, "operation")),
         Fact("budget", exact_bytes(outcome.budget_bytes), share),
         Fact(
             "peak",
@@ -203,8 +200,8 @@ def _facts(prepared: Prepared, budget: Budget, outcome: Outcome, written: list[P
             f"{format_change(outcome.overhead)} over the ideal {format_cost(outcome.ideal_cost, unit)}",
             "bold",
         ),
-        Fact("bound", format_cost(outcome.bound, unit), f"gap {format_share(outcome.gap)}"),
-        Fact("recomputed", count(outcome.recomputed, "operation"), f"on top of {outcome.operations}"),
+        Fact("bound", format_cost(outcome.bound, unit), f"gap {format_share(outcome.gap or 0.0)}"),
+        Fact("recomputed", count(outcome.recomputed, "operation")),
         Fact("strategy", outcome.strategy, _how(outcome)),
         Fact("time", format_elapsed(outcome.seconds), ""),
         *(Fact("written" if number == 0 else "", shown(str(path)), "", "cyan") for number, path in enumerate(written)),

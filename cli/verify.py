@@ -16,7 +16,7 @@ from ..core.sequence import profile
 from ..core.units import Budget
 from ..core.verify import Claim, Verdict
 from ..core.verify import verify as judge
-from .amounts import count, exact_bytes, format_change, format_cost, shown
+from .amounts import count, exact_bytes, format_change, format_cost, shown, source_name
 from .command import Command, option
 from .exit_codes import ExitCode
 from .options import PROBLEM, GraphRequest, general_options, graph_options
@@ -141,7 +141,7 @@ def _show(judgement: Judgement, path: str) -> None:
             count(len(wrong), "violation") if wrong else "",
             "bold red" if wrong else "bold green",
         ),
-        Fact("schedule", shown(path), f"{document.strategy}, {count(len(document.schedule.steps), 'step')}"),
+        Fact("schedule", source_name(path), f"{document.strategy}, {count(len(document.schedule.steps), 'step')}"),
         Fact("budget", exact_bytes(judgement.budget)),
         Fact("peak", exact_bytes(verdict.peak_bytes)),
         Fact(

@@ -189,8 +189,7 @@ def _check_bytes(size: int, what: str) -> None:
 
 
 def _short(number: int) -> str:
-    text = str(number) if number < 10**40 else "more than 1e40"
-    return text
+    return str(number) if number < 10**40 else "more than 1e40"
 
 
 def _check_work(work: Work, where: str) -> None:

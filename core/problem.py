@@ -1,9 +1,10 @@
 """The rematerialization problem: graph + costs + budget, with views contracted away.
 
-A view shares its input's buffer and costs nothing, so the solvers never see it: whoever reads a view reads the buffer beneath. Operations and
-values of a `Problem` are therefore numbered apart from those of its `Graph`; `expand` in `core/schedule.py` puts the views back. Contracting is
-exact: a view can be made again wherever its buffer is alive, at no cost and in no memory. Where a view reads more than its buffer (a Reshape to a
-computed shape), whoever reads the view is taken to read that too; a schedule may then need a few bytes less than the problem says, never more.
+A view shares its input's buffer and costs nothing, so the solvers never see it: whoever reads a view reads the buffer beneath. Operations
+and values of a `Problem` are therefore numbered apart from those of its `Graph`; `expand` in `core/schedule.py` puts the views back.
+Contracting is exact: a view can be made again wherever its buffer is alive, at no cost and in no memory. Where a view reads more than its
+buffer (a Reshape to a computed shape), whoever reads the view is taken to read that too; a schedule may then need a few bytes less than
+the problem says, never more.
 """
 
 from __future__ import annotations

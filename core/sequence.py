@@ -1,7 +1,7 @@
 """A schedule in its shortest form: the operations to compute, in order, repeats included.
 
-Everything else follows. A value is best freed right after its last read before it is made again (or for good), because holding it longer helps
-nobody; so a sequence has exactly one sensible way to free, one cost and one memory profile. Strategies make sequences of problem
+Everything else follows. A value is best freed right after its last read before it is made again (or for good), because holding it longer
+helps nobody; so a sequence has exactly one sensible way to free, one cost and one memory profile. Strategies make sequences of problem
 operations; `core/schedule.py` expands them into schedules of the graph.
 """
 

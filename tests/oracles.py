@@ -14,8 +14,9 @@ State = tuple[int, int, frozenset[int]]
 def staged_optimum(problem: Problem) -> float:
     """The cheapest schedule of the paper's search space; infinite if none fits.
 
-    Stage t ends with the first computation of t; within a stage each operation runs at most once, in topological order; any value may be dropped at
-    any moment; after the last stage there is one more pass in which graph outputs can be made again. A state is (stage, next operation to consider, live values).
+    Stage t ends with the first computation of t; within a stage each operation runs at most once, in topological order; any value may be
+    dropped at any moment; after the last stage there is one more pass in which graph outputs can be made again. A state is (stage, next
+    operation to consider, live values).
     """
 
     def moves(state: State) -> Iterator[tuple[float, State]]:

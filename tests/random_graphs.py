@@ -1,4 +1,4 @@
-"""Small random graphs with everything the model knows: several outputs, views, pinned operations, graph outputs, workspace, fixed memory."""
+"""Small random graphs with all the model knows: several outputs, views, pinned operations, graph outputs, workspace, fixed memory."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyomo.environ as pyo
-from pyomo.core.expr import LinearExpression
 from numpy.typing import NDArray
+from pyomo.core.expr import LinearExpression
 
 from ..problem import Problem
 from ..sequence import in_stage_order, prune, stages

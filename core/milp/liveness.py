@@ -8,9 +8,9 @@ While k runs in stage t, value v takes its bytes times S[t,v] if its producer co
 first Y[t,v,jm] with jm >= k, and S[t+1,v] after its last consumer. Only R and S are integer. Numbers in names are the paper's: 1a to 1e
 are the same constraints.
 
-A stage may hold several first computations (`runs`), or none. With one each this is exactly the paper's search space; with more it is a restriction
-of it in which every operation runs at most once per run; empty runs between them allow another recomputation of the same operation before the
-next first computation. In each case every solution is a real schedule.
+A stage may hold several first computations (`runs`), or none. With one each this is exactly the paper's search space; with more it is a
+restriction of it in which every operation runs at most once per run; empty runs between them allow another recomputation of the same
+operation before the next first computation. In each case every solution is a real schedule.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The MILP of the Checkmate paper (Jain et al., MLSys 2020), its constraints numbered as there: the reference.
 
-Faithful but for two things the paper leaves out: an operation may make several values (S, FREE and sizes are per value, R per operation), and an
-operation may need workspace while it runs. Graph outputs are kept past the last stage, and may be made again in one more stage after it. The liveness form is tested against it.
+Faithful but for two things the paper leaves out: an operation may make several values (S, FREE and sizes are per value, R per operation),
+and an operation may need workspace while it runs. Graph outputs are kept past the last stage, and may be made again in one more stage
+after it. The liveness form is tested against it.
 """
 
 from __future__ import annotations

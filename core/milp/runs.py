@@ -18,7 +18,7 @@ def single_runs(problem: Problem) -> tuple[range, ...]:
 
 
 def repeated_runs(problem: Problem) -> tuple[range, ...]:
-    """Two passes per stage: an operation may be recomputed twice before the next first computation, which the paper's search space does not allow."""
+    """Two passes per stage: an operation may be recomputed twice between two first computations, unlike in the paper."""
     return tuple(part for run in single_runs(problem) for part in (range(run.start, run.start), run))
 
 

@@ -1,8 +1,8 @@
 """A relaxation that bounds large graphs in seconds: merged stages, memory checked only while the last operation of each stage runs.
 
-For every real schedule, let R say whether an operation is computed at all within a run, and S what is carried over the ends of runs: that satisfies
-1b and 1c, costs no more, and what is carried over an end is in memory while the operation before that end runs. So the LP value is a proven
-lower bound on the cost of any schedule that makes first computations in the given order.
+For every real schedule, let R say whether an operation is computed at all within a run, and S what is carried over the ends of runs: that
+satisfies 1b and 1c, costs no more, and what is carried over an end is in memory while the operation before that end runs. So the LP value
+is a proven lower bound on the cost of any schedule that makes first computations in the given order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """CBC as a child process: the binary of the wheel `cbcbox`, or a `cbc` on the path.
 
-The one solver without a Python interface: the matrix goes through a temporary MPS file, the solution comes back as text. Its words are read from the
-first line of the solution file, which says plainly whether it is optimal, infeasible or stopped with or without a solution.
+The one solver without a Python interface: the matrix goes through a temporary MPS file, the solution comes back as text. Its words are
+read from the first line of the solution file, which says plainly whether it is optimal, infeasible or stopped with or without a solution.
 """
 
 from __future__ import annotations

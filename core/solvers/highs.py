@@ -114,10 +114,8 @@ def _result(highs: Any, is_mip: bool) -> SolverResult:
     info = highs.getInfo()
     feasible = info.primal_solution_status == 2
     values = np.array(highs.getSolution().col_value) if feasible else None
-    if is_mip:
-        bound = float(info.mip_dual_bound)
-    else:
-        bound = float(info.objective_function_value) if word == "kOptimal" else -np.inf
+    proven = info.mip_dual_bound if is_mip else info.objective_function_value if word == "kOptimal" else -np.inf
+    bound = float(proven)
     if word == "kOptimal":
         return SolverResult(Status.OPTIMAL, stop, values, bound)
     return SolverResult(Status.FEASIBLE if feasible and is_mip else Status.UNKNOWN, stop, values if is_mip else None, bound)

@@ -39,7 +39,7 @@ STRATEGIES: Mapping[str, str] = {
 }
 """Name -> module:function. Imported only when used: some need Pyomo, which takes a second to import."""
 
-HEURISTICS = ("keep-all", "last-node", "chen-sqrt", "ap-sqrt", "linearized-sqrt", "chen-greedy", "ap-greedy", "linearized-greedy", "griewank")
+HEURISTICS = tuple(name for name in STRATEGIES if name not in ("lp-rounding", "optimal", "auto"))
 """Strategies that need no solver: all are tried for a warm start."""
 
 

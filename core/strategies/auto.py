@@ -59,6 +59,6 @@ def _large(problem: Problem, settings: Settings, watch: Watch, incumbent: tuple[
         provenance["stages"] = len(runs)
     stop = Stop.INTERRUPTED if watch.interrupted() else Stop.TIME_LIMIT if watch.expired else Stop.FINISHED
     if best is None:
-        return Solution(Status.UNKNOWN, stop, None, bound, "no schedule was found within the time limit", provenance)
+        return Solution(Status.UNKNOWN, stop, None, bound, "no schedule was found within the time limit", provenance=provenance)
     proven = relative_gap(profile(problem, best).cost, bound) <= settings.gap
     return Solution(Status.OPTIMAL if proven else Status.FEASIBLE, stop, best, bound, provenance=provenance | {"found_by": by})

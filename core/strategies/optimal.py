@@ -26,7 +26,7 @@ def optimal(problem: Problem, settings: Settings, watch: Watch) -> Solution:
         reason = f"the exact model of {problem.count} operations has about {entries} nonzeros, too many for the time limit"
         status = Status.UNKNOWN if incumbent is None else Status.FEASIBLE
         stop = Stop.INTERRUPTED if watch.interrupted() else Stop.TIME_LIMIT
-        return Solution(status, stop, incumbent, problem.ideal_cost, reason, {"found_by": found_by})
+        return Solution(status, stop, incumbent, problem.ideal_cost, reason, provenance={"found_by": found_by})
     return solve_from(problem, settings, watch, incumbent, found_by)
 
 
@@ -50,7 +50,7 @@ def _conclude(problem: Problem, settings: Settings, exact: Exact, incumbent: tup
     if exact.sequence is not None and (best is None or profile(problem, exact.sequence).cost <= profile(problem, best).cost):
         best, by = exact.sequence, settings.solver
     if best is None:
-        return Solution(Status.UNKNOWN, exact.stop, None, exact.bound, "no schedule was found", provenance)
+        return Solution(Status.UNKNOWN, exact.stop, None, exact.bound, "no schedule was found", provenance=provenance)
     cost = profile(problem, best).cost
     bound = min(exact.bound, cost)
     proven = cost - bound <= settings.gap * cost

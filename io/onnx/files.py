@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from onnx import ModelProto
+from google.protobuf.message import DecodeError, Message  # type: ignore[import-untyped]
+from onnx import ModelProto, TensorProto
 
 from ...core.errors import InputError
 
@@ -25,7 +25,22 @@ def load_model(source: Path | bytes, label: str) -> ModelProto:
         raise InputError(f"{label}: cannot be read as ONNX: this looks like {what}") from None
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise InputError(f"{label}: holds no graph: this is not an ONNX model")
+    if not _is_text_sound(model):
+        raise InputError(f"{label}: a name in the file is not UTF-8: the file is damaged")
     return model
+
+
+def _is_text_sound(message: Message) -> bool:
+    """protobuf hands out text that is not UTF-8 as bytes, which nothing here expects. Tensors are looked at by name only: they are large."""
+    if isinstance(message, TensorProto):
+        return isinstance(message.name, str) and all(map(_is_text_sound, message.external_data))
+    for field, content in message.ListFields():
+        values = [content] if isinstance(content, bytes | str | Message | int | float) else content
+        if field.type == field.TYPE_STRING and not all(isinstance(value, str) for value in values):
+            return False
+        if field.type == field.TYPE_MESSAGE and not all(map(_is_text_sound, values)):
+            return False
+    return True
 
 
 def _read(path: Path, label: str) -> bytes:

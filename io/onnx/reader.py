@@ -50,8 +50,6 @@ def read_onnx(source: Path | bytes, *, name: str = "", dims: Mapping[str, int] =
     label = name or (str(path) if path else "ONNX model")
     try:
         return _read(source, path, label, name, dims, batch_size)
-    except UnicodeDecodeError:
-        raise InputError(f"{label}: a name in the file is not UTF-8: the file is damaged") from None
     except RecursionError:
         raise InputError(f"{label}: functions and subgraphs are nested too deeply") from None
 
