@@ -12,15 +12,18 @@ from ..units import format_bytes
 
 Parameters = dict[str, str | int | float]
 
+SWEEP_TIMES = 10
+"""A sweep does not follow up sequences in which each operation runs this often: too slow to try many of, and too dear to win."""
+
 
 def judged(problem: Problem, sequence: Sequence[int]) -> Solution:
     """A solution with this sequence, whether or not it fits."""
     return _solution(problem, tuple(sequence), profile(problem, sequence).peak, Stop.FINISHED, {})
 
 
-def too_long() -> Solution:
+def too_long(stop: Stop = Stop.FINISHED) -> Solution:
     """The answer of a strategy that would recompute without end."""
-    return Solution(Status.UNKNOWN, Stop.FINISHED, reason="it would recompute so often that its schedule is not worth writing")
+    return Solution(Status.UNKNOWN, stop, reason="it would recompute so often that its schedule is not worth writing")
 
 
 def not_a_chain(alternatives: str) -> Solution:
@@ -46,18 +49,14 @@ def cheapest(problem: Problem, tries: Iterable[tuple[Parameters, Sequence[int] |
             stop = Stop.INTERRUPTED if watch.interrupted() else Stop.TIME_LIMIT
             break
     if best is None:
-        return too_long()
+        return too_long(stop)
     _, chosen, peak, parameters = best
     return _solution(problem, chosen, peak, stop, parameters)
 
 
-SWEEP_TIMES = 20
-"""A sweep does not follow up sequences in which each operation runs this often: too slow to try many of, and too dear to win."""
-
-
 def affordable_tries(problem: Problem) -> int:
     """How many sequences a strategy may try: what takes a few seconds at most."""
-    return max(20, min(200, 200_000 // problem.count))
+    return max(20, min(100, 200_000 // problem.count))
 
 
 def thinned(parameters: Sequence[int], most: int) -> list[int]:
