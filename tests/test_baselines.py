@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+
 from checkmate.core.certify import certify, run_strategy
 from checkmate.core.costs import given_costs
 from checkmate.core.events import Watch
