@@ -101,7 +101,7 @@ def main(arguments: Sequence[str]) -> int:
         _discard_output()
         return ExitCode.BROKEN_PIPE
     except BaseException as error:
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and error.filename is None:
             _discard_output()
         code = report(error, session, arguments)
     try:

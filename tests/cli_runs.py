@@ -1,0 +1,72 @@
+"""Runs of the command line inside the test's process, in a folder and an environment of their own."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from checkmate.cli.main import main
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        return found
+
+
+def run(folder: Path, *arguments: str | Path, stdin: bytes = b"", encoding: str = "utf-8", **variables: str) -> Ran:
+    """One command line; stdout and stderr are pipes, not terminals."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CHECKMATE_") and name != "FORCE_COLOR"}
+    with (
+        chdir(folder),
+        patch.dict(os.environ, environment | variables, clear=True),
+        patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin))),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        code = main([str(argument) for argument in arguments])
+    out.flush()
+    err.flush()
+    return Ran(int(code), out.buffer.getvalue().decode(encoding), err.buffer.getvalue().decode(encoding))  # type: ignore[attr-defined]
+
+
+def chain_document(layers: int) -> dict[str, Any]:
+    """The unit-cost chain: operations 0..2L, i read by i + 1 and, for i < L, by 2L - i."""
+    last = 2 * layers
+    operations = [
+        {
+            "name": f"op{number}",
+            "inputs": [f"op{number - 1}"] * (number > 0) + [f"op{last - number}"] * (number > layers + 1),
+            "bytes": 1,
+            "cost": 1,
+            "backward": number > layers,
+        }
+        for number in range(last + 1)
+    ]
+    operations[layers + 1]["inputs"] = [f"op{layers}", f"op{layers - 1}"]
+    return {"format": "checkmate-graph", "version": 1, "name": "chain", "outputs": [f"op{last}"], "operations": operations}
+
+
+def write_chain(folder: Path, layers: int = 8, name: str = "chain.json") -> Path:
+    path = folder / name
+    path.write_text(json.dumps(chain_document(layers)))
+    return path
+
+
+def files_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
