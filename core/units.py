@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
+from fractions import Fraction
 
 from .errors import InputError
 from .graph import LARGEST_BYTES
@@ -14,6 +14,7 @@ _UNITS = {"": 1, "B": 1}
 _UNITS |= {f"{prefix}B": 1000**power for power, prefix in enumerate("KMGTP", start=1)}
 _UNITS |= {f"{prefix}IB": 1024**power for power, prefix in enumerate("KMGTP", start=1)}
 _UNITS |= {prefix: 1000**power for power, prefix in enumerate("KMGTP", start=1)}
+_PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})\s*%")
 _SIZE = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+)\s*([A-Za-z]*)\s*")
 
 
@@ -23,7 +24,8 @@ class Budget:
 
     text: str
     bytes: int | None = None
-    share: float | None = None
+    share: Fraction | None = None
+    """Exact: a percentage of a peak must not lose a byte to floating point."""
 
     def resolve(self, keep_all_peak: int) -> int:
         """The budget in bytes."""
@@ -38,13 +40,10 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text)
     unit = match.group(2).upper() if match else ""
     if match is None or unit not in _UNITS:
-        raise InputError(f"not a size: {text!r}; write 8GB, 8GiB, 512MB or a number of bytes such as 8e9")
-    try:
-        size = Decimal(match.group(1).replace("_", "")) * _UNITS[unit]
-    except InvalidOperation:
-        raise InputError(f"not a size: {text!r}") from None
+        raise InputError(f"not a size: {text[:40]!r}; write 8GB, 8GiB, 512MB or a number of bytes such as 8e9")
+    size = Decimal(match.group(1).replace("_", "")) * _UNITS[unit]
     if size > LARGEST_BYTES:
-        raise InputError(f"size {text!r} is larger than any memory")
+        raise InputError(f"size {text[:40]!r} is larger than any memory")
     return int(size)
 
 
@@ -52,12 +51,10 @@ def parse_budget(text: str) -> Budget:
     """A size, or a percentage of the peak of keeping everything."""
     stripped = text.strip()
     if stripped.endswith("%"):
-        try:
-            share = float(stripped[:-1]) / 100
-        except ValueError:
-            share = math.nan
-        if not 0 < share < math.inf:
-            raise InputError(f"not a budget: {text!r}; a percentage must be above 0, such as 80%")
+        match = _PERCENT.fullmatch(stripped)
+        share = Fraction(match.group(1)) / 100 if match else Fraction(0)
+        if not share:
+            raise InputError(f"not a budget: {text[:40]!r}; a percentage must be above 0, such as 80%")
         return Budget(stripped, share=share)
     size = parse_size(stripped)
     if size == 0:
