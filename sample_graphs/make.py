@@ -23,7 +23,7 @@ CHAIN_LENGTH = 16
 
 MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "chain": lambda: networks.chain(rows=512, columns=512, length=CHAIN_LENGTH),
-    "vgg": lambda: networks.vgg(batch=8, size=64, widths=[32, 64, 128, 128], hidden=128, classes=10),
+    "vgg": lambda: networks.vgg(batch=16, size=64, widths=[16, 64, 128, 128], hidden=128, classes=10),
     "resnet": lambda: networks.resnet(batch=8, size=64, widths=[16, 32, 64], classes=10),
     "unet": lambda: networks.unet(batch=4, size=96, widths=[16, 32, 64, 64], classes=4),
     "transformer": lambda: networks.transformer(batch=4, length=128, width=256, heads=8, blocks=2, words=512),

@@ -315,6 +315,8 @@ def test_samples_keep_their_values(name: str) -> None:
     compiled = compile_model(model, schedule)
     assert len(compiled.graph.node) == len(schedule.computations) > len(model.proto.graph.node)
     assert_equal_values(model.proto, compiled)
+    again = read_onnx(compiled.SerializeToString(), name=name)
+    assert again.node_of == tuple(range(len(schedule.computations))), "what was written can be read, and its order stays"
 
 
 def random_model(random: np.random.Generator) -> onnx.ModelProto:

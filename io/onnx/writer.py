@@ -39,7 +39,7 @@ def compile_model(model: OnnxModel, schedule: Schedule, *, metadata: Mapping[str
             model.value_names[value] for value in model.graph.operations[operation].inputs if model.value_names[value] not in current
         ]
         if missing:
-            raise VerificationError(f"the schedule computes {original.name!r} before its input {missing[0]!r}")
+            raise VerificationError(f"the schedule computes {naming.node(operation, 0)!r} before its input {missing[0]!r}")
         node = compiled.graph.node.add()
         node.CopyFrom(original)
         rename_reads(node, current)
