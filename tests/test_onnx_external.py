@@ -8,12 +8,13 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from onnx import TensorProto, helper, numpy_helper
+
 from checkmate.core.errors import InputError
 from checkmate.core.schedule import Action, Schedule, Step
 from checkmate.io.onnx.external import external_copies, external_locations, save_model
 from checkmate.io.onnx.reader import read_onnx
 from checkmate.io.onnx.writer import compile_model
-from onnx import TensorProto, helper, numpy_helper
 
 WEIGHTS = np.arange(6, dtype=np.float32)
 

@@ -9,6 +9,10 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper, parser
+from onnx.reference import ReferenceEvaluator
+
 from checkmate.core.costs import unit_costs
 from checkmate.core.errors import VerificationError
 from checkmate.core.problem import build_problem
@@ -17,9 +21,6 @@ from checkmate.core.verify import Claim, verify
 from checkmate.io.onnx.reader import OnnxModel, read_onnx
 from checkmate.io.onnx.writer import compile_model
 from checkmate.sample_graphs.networks import TINY
-from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper, parser
-from onnx.reference import ReferenceEvaluator
 
 Feeds = dict[str, NDArray[Any]]
 HEADER = '<ir_version: 8, opset_import: ["" : 18]>\n'

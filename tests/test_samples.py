@@ -10,13 +10,14 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from checkmate.io.onnx.reader import read_onnx
-from checkmate.sample_graphs.make import MODELS, sample_files, unit_chain
-from checkmate.sample_graphs.networks import TINY
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
+
+from checkmate.io.onnx.reader import read_onnx
+from checkmate.sample_graphs.make import MODELS, sample_files, unit_chain
+from checkmate.sample_graphs.networks import TINY
 
 Feeds = dict[str, NDArray[Any]]
 
