@@ -43,7 +43,6 @@ class Outcome:
             "status": self.status.value,
             "stop": self.stop.value,
             "strategy": self.strategy,
-            "fits": self.fits,
             "cost": self.cost,
             "ideal_cost": self.ideal_cost,
             "overhead": self.overhead,
