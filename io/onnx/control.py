@@ -10,7 +10,7 @@ from onnx import FunctionProto, NodeProto
 
 from .attributes import bound, find
 from .bodies import Body, Describe, Inside, agree, by_name, read_body, read_subgraph, subgraph_scope
-from .files import plain_domain
+from .files import opset_versions, plain_domain
 from .functions import function_key
 from .loops import loop, scan
 from .scope import Model, Scope
@@ -35,7 +35,7 @@ def look_inside(model: Model, scope: Scope, node: NodeProto, describe: Describe)
 
 def _call(model: Model, scope: Scope, node: NodeProto, function: FunctionProto, describe: Describe) -> Inside:
     """A function sees its parameters and nothing else around it."""
-    own = Scope({plain_domain(entry.domain): entry.version for entry in function.opset_import}, troubles=[])
+    own = Scope(opset_versions(function.opset_import), troubles=[])
     own.declare(function.value_info)
     actual = dict(zip(function.input, node.input, strict=False))
     for formal, name in actual.items():

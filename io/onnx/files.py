@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from google.protobuf.message import DecodeError, Message  # type: ignore[import-untyped]
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, OperatorSetIdProto, TensorProto
 
 from ...core.errors import InputError
 
 LARGEST_PROTOBUF = 2**31 - 1
 OLDEST_OPSET = 7
+_NEWEST_OPSET = 2**31 - 1
 
 
 def load_model(source: Path | bytes, label: str) -> ModelProto:
@@ -59,7 +61,7 @@ def _read(path: Path, label: str) -> bytes:
 
 def imported_opsets(model: ModelProto, label: str) -> dict[str, int]:
     """Versions by domain, the default domain as ""."""
-    opsets = {plain_domain(entry.domain): entry.version for entry in model.opset_import}
+    opsets = opset_versions(model.opset_import)
     if "" not in opsets and any(plain_domain(node.domain) == "" for node in model.graph.node):
         if model.ir_version >= 3:
             raise InputError(f"{label}: imports no opset for the standard operators; is the file complete?")
@@ -67,6 +69,15 @@ def imported_opsets(model: ModelProto, label: str) -> dict[str, int]:
     version = opsets.get("", OLDEST_OPSET)
     if version < OLDEST_OPSET:
         raise InputError(f"{label}: opset {version} is too old; convert it with onnx.version_converter to opset {OLDEST_OPSET} or newer")
+    return opsets
+
+
+def opset_versions(entries: Iterable[OperatorSetIdProto]) -> dict[str, int]:
+    """By domain, as far as they can be versions at all."""
+    opsets = {plain_domain(entry.domain): entry.version for entry in entries}
+    for domain, version in opsets.items():
+        if not 0 <= version <= _NEWEST_OPSET:
+            raise InputError(f"opset {version} of domain {domain!r} cannot exist: the file is damaged")
     return opsets
 
 

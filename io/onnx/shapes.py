@@ -20,6 +20,9 @@ from .tensor_types import shape_of, tensor_of, tensor_type
 _LIKE_FIRST_INPUT = frozenset({"GroupNormalization", "MeanVarianceNormalization"})
 """Standard operators for which some versions of onnx infer the element type only."""
 _BROADCAST = frozenset({"GreaterOrEqual", "LessOrEqual"})
+_POSITIONS = frozenset({"axis", "num_outputs", "num_scan_inputs"})
+_LARGEST_POSITION = 2**20
+_ORDINARY_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, MemoryError)
 
 
 class ContradictionError(Exception):
@@ -33,16 +36,26 @@ def inferred_types(node: NodeProto, scope: Scope, ir_version: int) -> dict[str, 
     schema = None if version is None else _schema(domain, node.op_type, version)
     if schema is None:
         return {}
+    _check_attributes(node)
     types = {name: scope.types[name] for name in reads(node) if name in scope.types}
     numbers = {name: numpy_helper.from_array(scope.numbers[name], name) for name in node.input if name and name in scope.numbers}
     try:
         found = shape_inference.infer_node_outputs(schema, node, types, numbers, None, _imports(tuple(scope.opsets.items())), ir_version)
-    except (shape_inference.InferenceError, checker.ValidationError, RuntimeError, ValueError, TypeError, KeyError, IndexError) as error:
+    except (shape_inference.InferenceError, checker.ValidationError, *_ORDINARY_ERRORS) as error:
         reason = one_line(error).removeprefix("[ShapeInferenceError] ").removeprefix("[TypeInferenceError] ")
         raise ContradictionError(reason) from None
     if not domain:
         _supplement(node, types, found)
     return found
+
+
+def _check_attributes(node: NodeProto) -> None:
+    """Refuse what makes onnx's own inference end the process instead of raising an error."""
+    for attribute in node.attribute:
+        if attribute.name in _POSITIONS and abs(attribute.i) > _LARGEST_POSITION:
+            raise ContradictionError(f"its attribute {attribute.name} is {attribute.i}")
+        if attribute.name == "num_outputs" and node.op_type == "Split" and attribute.i != len(node.output):
+            raise ContradictionError(f"its attribute num_outputs is {attribute.i}, but it has {len(node.output)} outputs")
 
 
 @cache

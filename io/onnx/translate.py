@@ -22,7 +22,7 @@ from .scope import Model, Scope
 from .shapes import ContradictionError, inferred_types
 from .stored import Array
 from .tensor_types import completed, shape_of, tensor_of, tensor_type, type_bytes
-from .unknown import unknown_size
+from .unknown import contradiction, unknown_size
 from .views import is_view
 from .work import Call, flops, moved_bytes
 
@@ -129,8 +129,10 @@ def _define(model: Model, scope: Scope, node: NodeProto, name: str, output: str,
     if size is None and type_ is not None and tensor_of(type_) is None and not plain_domain(node.domain):
         size = container_bytes(node, scope)
     if size is None or type_ is None:
-        why = facts.contradiction or (inside.troubles[0] if inside is not None and inside.troubles else "")
-        error = unknown_size(output, name, kind_of(node), type_, why, bool(facts.contradiction) and model.dimensions.given)
+        if facts.contradiction:
+            error = contradiction(output, name, kind_of(node), facts.contradiction, model.dimensions.given)
+        else:
+            error = unknown_size(output, name, kind_of(node), type_, inside.troubles[0] if inside and inside.troubles else "")
         if scope.troubles is None:
             raise error
         scope.troubles.append(str(error))

@@ -13,10 +13,18 @@ from .files import one_line
 from .tensor_types import Dimension, dimensions_of, is_settled, tensor_of
 
 
-def unknown_size(tensor: str, node: str, kind: str, type_: TypeProto | None, why: str, sizes_given: bool) -> InputError:
-    """For a tensor that a node makes."""
-    if why and sizes_given:
+_DECLARE = "add value_info with its shape to the model"
+
+
+def contradiction(tensor: str, node: str, kind: str, why: str, sizes_given: bool) -> InputError:
+    """For a node whose inputs do not fit together."""
+    if sizes_given:
         return _error(f"node {node!r} ({kind}) cannot make {tensor!r} with the sizes given: {why}; check --dim and --batch-size")
+    return _error(f"node {node!r} ({kind}) cannot make {tensor!r}: {why}; correct the model, or {_DECLARE}")
+
+
+def unknown_size(tensor: str, node: str, kind: str, type_: TypeProto | None, why: str = "") -> InputError:
+    """For a tensor that a node makes. `why` is a better reason than its type."""
     reason, remedy = _reason(type_)
     return _error(f"the size of tensor {tensor!r}, made by node {node!r} ({kind}), cannot be known: {why or reason}; {remedy}")
 
@@ -28,6 +36,7 @@ def free_inputs_error(inputs: Sequence[ValueInfoProto]) -> InputError:
     where = f"the size of graph input {first.name!r} cannot be known"
     if not _is_settled_by_dimensions(first.type):
         reason, remedy = _reason(first.type)
+        remedy = "state it in the model" if remedy == _DECLARE else remedy
         return _error(f"{where}: {reason}; {remedy}")
     remedy = f"give {_flags(names)}, or --batch-size SIZE for the first one" if names else "give --batch-size SIZE"
     return _error(f"{where}: its shape is {described(first.type)}; {remedy}")
@@ -42,7 +51,7 @@ def _is_settled_by_dimensions(type_: TypeProto) -> bool:
     if type_.WhichOneof("value") == "optional_type":
         return _is_settled_by_dimensions(type_.optional_type.elem_type)
     tensor = tensor_of(type_)
-    return tensor is not None and tensor.HasField("shape") and tensor.elem_type != STRING
+    return tensor is not None and tensor.HasField("shape") and tensor.elem_type in ELEMENT_BITS
 
 
 def _free(type_: TypeProto) -> list[Dimension]:
@@ -55,9 +64,8 @@ def _flags(names: Iterable[str]) -> str:
 
 def _reason(type_: TypeProto | None) -> tuple[str, str]:
     """Why a type has no size, and what to do."""
-    declare = "add value_info with its shape to the model"
     if type_ is None:
-        return "neither onnx nor the file says anything about it", declare
+        return "neither onnx nor the file says anything about it", _DECLARE
     tensor = tensor_of(type_)
     if tensor is None:
         kind = (type_.WhichOneof("value") or "value of unknown type").removesuffix("_type")
@@ -65,12 +73,12 @@ def _reason(type_: TypeProto | None) -> tuple[str, str]:
     if tensor.elem_type == STRING:
         return "it holds strings", "cut that part off the model"
     if tensor.elem_type not in ELEMENT_BITS:
-        return f"its element type {tensor.elem_type} is unknown", declare
+        return f"its element type {tensor.elem_type} is unknown", _DECLARE
     names = dict.fromkeys(dimension.dim_param for dimension in _free(type_) if dimension.dim_param)
     if names:
         return f"its shape is {described(type_)}", f"give {_flags(names)}"
     if not tensor.HasField("shape"):
-        return "it has no shape", declare
+        return "it has no shape", _DECLARE
     if any(dimension.dim_value < 0 for dimension in _free(type_)):
         return f"its shape would be {described(type_)}", "the inputs are too small for it"
-    return f"its shape {described(type_)} depends on the data", declare
+    return f"its shape {described(type_)} depends on the data", _DECLARE
