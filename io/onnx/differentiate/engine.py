@@ -1,0 +1,133 @@
+"""Reverse-mode differentiation: from the loss backward over the nodes, each handing on gradients to what it read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+
+from onnx import NodeProto
+
+from ....core.errors import InputError
+from ..captures import reads
+from ..files import plain_domain
+from ..gradients import GRADIENTS, WITHOUT_GRADIENT
+from ..naming import kind_of
+from .builder import GraphBuilder
+from .context import GradientContext
+
+Finish = Callable[[str, str], None]
+"""Called with a parameter and its gradient as soon as both are needed no more."""
+
+
+class Backward:
+    """One walk backward. Gradients of values are added up as they come, so that at most two of one value live at a time."""
+
+    def __init__(self, builder: GraphBuilder, loss: str, trained: Collection[str], finish: Finish) -> None:
+        self._builder = builder
+        self._trained = frozenset(trained)
+        self._finish = finish
+        self._nodes = list(builder.nodes)
+        self._active = active_values(builder, self._nodes, self._trained)
+        self._found: dict[str, str] = {}
+        self._pending = _readers(self._nodes, self._trained)
+        self._final_names: dict[str, str] = {}
+        if loss in self._active:
+            builder.prefix = f"grad/{loss}"
+            self._found[loss] = builder.expand(builder.scalar(1.0, loss), builder.tensors.shape(loss))
+
+    def run(self) -> dict[str, str]:
+        """Add everything; final names by tensor, to be given when all is built."""
+        for node in reversed(self._nodes):
+            self._step(node)
+            for name in set(reads(node)) & self._trained:
+                self._pending[name] -= 1
+                if not self._pending[name] and name in self._found:
+                    self._close(name)
+                    self._finish(name, self._found[name])
+        return self._final_names
+
+    def _step(self, node: NodeProto) -> None:
+        gradients = [self._found.pop(name, None) if name else None for name in node.output]
+        wanted = [name in self._active for name in node.input]
+        if all(gradient is None for gradient in gradients) or not any(name in self._active for name in reads(node)):
+            return
+        for name, gradient in zip(node.output, gradients, strict=True):
+            if gradient is not None:
+                self._name(name, gradient)
+        function = None if plain_domain(node.domain) else GRADIENTS.get(node.op_type)
+        if function is None:
+            raise _unknown(node)
+        self._builder.prefix = f"grad/{node.name}"
+        made = function(GradientContext(self._builder, node, gradients, wanted))
+        for index, (name, want) in enumerate(zip(node.input, wanted, strict=True)):
+            if not want:
+                continue
+            gradient = made[index] if index < len(made) else None
+            if gradient is None and any(other == name and found for other, found in zip(node.input, made, strict=False)):
+                continue
+            if gradient is None:
+                raise InputError(
+                    f"node {node.name!r} ({node.op_type}) has no gradient for its input {index} ({name!r}), which is computed from trained "
+                    "parameters: freeze these with --freeze, or make the input a constant"
+                )
+            self._accumulate(name, gradient)
+
+    def _accumulate(self, name: str, gradient: str) -> None:
+        tensors = self._builder.tensors
+        assert tensors.shape(gradient) == tensors.shape(name), (name, tensors.shape(gradient), tensors.shape(name))
+        assert tensors.element(gradient) == tensors.element(name), (name, gradient)
+        before = self._found.get(name)
+        self._found[name] = gradient if before is None else self._builder.add("Add", before, gradient)
+
+    def _close(self, name: str) -> None:
+        """A gradient that is given to the user has a tensor to itself."""
+        gradient = self._found[name]
+        if gradient in self._final_names or gradient in self._builder.constants or not self._is_made_here(gradient):
+            self._builder.prefix = f"grad/{name}"
+            gradient = self._builder.add("Identity", gradient)
+            self._found[name] = gradient
+        self._name(name, gradient)
+
+    def _name(self, value: str, gradient: str) -> None:
+        if gradient not in self._final_names and gradient not in self._builder.constants and self._is_made_here(gradient):
+            self._final_names[gradient] = f"grad/{value}"
+
+    def _is_made_here(self, gradient: str) -> bool:
+        return gradient.startswith("grad/")
+
+
+def active_values(builder: GraphBuilder, nodes: Sequence[NodeProto], trained: Collection[str]) -> set[str]:
+    """Values that change with a trained parameter in a way that has a derivative, or may have one."""
+    active = set(trained)
+    for node in nodes:
+        if not plain_domain(node.domain) and node.op_type in WITHOUT_GRADIENT:
+            continue
+        if any(name in active for name in reads(node)):
+            active.update(name for name in node.output if name and _may_carry_gradient(builder, name))
+    return active
+
+
+def _may_carry_gradient(builder: GraphBuilder, name: str) -> bool:
+    """Numbers that are not whole; and sequences and the like, so that they are refused and not passed over."""
+    return builder.tensors.is_float(name) or builder.tensors.element(name) == 0
+
+
+def _readers(nodes: Sequence[NodeProto], trained: frozenset[str]) -> Counter[str]:
+    return Counter(name for node in nodes for name in set(reads(node)) & trained)
+
+
+def _unknown(node: NodeProto) -> InputError:
+    kind = kind_of(node)
+    if kind in ("If", "Loop", "Scan"):
+        advice = "control flow cannot be differentiated: export the model without it, or freeze the parameters before it with --freeze"
+    elif kind in ("RNN", "LSTM", "GRU"):
+        advice = "recurrent cells cannot be differentiated: export them unrolled, or freeze the parameters before and in them with --freeze"
+    elif "Linear" in kind or kind.startswith(("Q", "Dynamic")):
+        advice = "quantized operators cannot be differentiated: train the model before it is quantized"
+    else:
+        advice = (
+            "freeze the parameters before it with --freeze, or export the model in operators that 'checkmate differentiate --list' names"
+        )
+    return InputError(
+        f"no gradient is known for operator {kind} of node {node.name!r}, which lies between parameters and the loss; {advice}"
+    )

@@ -1,0 +1,51 @@
+"""Operators that onnx itself defines by simpler ones are replaced by these, where we have no gradient for them as a whole."""
+
+from __future__ import annotations
+
+from onnx import ModelProto, NodeProto, ValueInfoProto, defs, helper, inliner
+
+from ....core.errors import InputError
+from ..files import plain_domain
+from ..gradients import GRADIENTS, WITHOUT_GRADIENT
+from .forward import Forward, named_apart
+
+_ROUNDS = 4
+"""Bodies may use operators that have bodies themselves."""
+
+
+def expand_composites(forward: Forward) -> None:
+    for _ in range(_ROUNDS):
+        operators = sorted({node.op_type for node in forward.nodes if _is_composite(node, forward.opset)})
+        if not operators:
+            return
+        _inline(forward, operators)
+
+
+def _is_composite(node: NodeProto, opset: int) -> bool:
+    if plain_domain(node.domain) or node.op_type in GRADIENTS or node.op_type in WITHOUT_GRADIENT:
+        return False
+    try:
+        schema = defs.get_schema(node.op_type, opset, "")
+    except defs.SchemaError:
+        return False
+    return bool(getattr(schema, "has_function", False) or getattr(schema, "has_context_dependent_function", False))
+
+
+def _inline(forward: Forward, operators: list[str]) -> None:
+    """By onnx's inliner, on the nodes alone; bodies may depend on the types of what goes in, so these come along."""
+    tensors = forward.tensors()
+    skeleton = ModelProto()
+    skeleton.ir_version = forward.ir_version
+    skeleton.opset_import.extend(helper.make_opsetid(domain, version) for domain, version in forward.opsets.items())
+    skeleton.graph.name = forward.name
+    skeleton.graph.node.extend(forward.nodes)
+    skeleton.graph.input.extend(forward.inputs)
+    skeleton.graph.input.extend(tensors.value_info(name) for name in forward.initializers)
+    skeleton.graph.output.extend(ValueInfoProto(name=value.name) for value in forward.outputs)
+    made = [name for node in forward.nodes for name in node.output if name]
+    skeleton.graph.value_info.extend(tensors.value_info(name) for name in made)
+    try:
+        inlined = inliner.inline_selected_functions(skeleton, [("", operator) for operator in operators], inline_schema_functions=True)
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise InputError(f"{', '.join(operators)} cannot be written in simpler operators: {' '.join(str(error).split())}") from None
+    forward.nodes = named_apart(inlined.graph.node)

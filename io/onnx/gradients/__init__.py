@@ -1,0 +1,104 @@
+"""Gradients of ONNX operators, in standard ONNX operators: one file per family, and this registry.
+
+A gradient is a plain function from a `GradientContext` to one gradient per input of the node:
+
+    def sigmoid(context: GradientContext) -> Gradients:
+        y, dy = context.outputs[0], context.gradient
+        slope = context.add("Mul", y, context.add("Sub", context.scalar(1.0, y), y))
+        return context.only_first(lambda: context.add("Mul", dy, slope))
+
+- `context.gradient` is the gradient of the first output, `context.gradients` of each (None where nothing was computed from it).
+- `context.wants(i)` says whether input `i` needs one. Compute nothing else. Give None for the rest; None for a wanted input is refused
+  with a clear error, so nothing is lost in silence. `context.each(...)` and `context.only_first(...)` do this.
+- An input that is given twice, as in Mul(x, x), may have one gradient for both.
+- Return gradients with exactly the shape and element type of the input: `context.sum_to(value, i)` undoes broadcasting.
+- Emit gradients of parameters before those of data: the graph runs in the order of emission, and what is done with can be freed.
+- Sizes in `context.shape(name)` are numbers or, for free dimensions, names like `batch` or `2*batch`; names may be compared. Ask for
+  `context.size(name, axis)` only where a number is needed: it tells the user to fix the batch otherwise.
+- The opset is 18 or newer: reductions and Squeeze take axes as an input, Split says `num_outputs`.
+- `context.extra_output(i)` makes the forward node give an optional output (MaxPool's indices, LayerNormalization's mean).
+- Never use ScatterND(add): onnxruntime gets it wrong with repeated indices. ScatterElements(add) is right.
+
+To add an operator, write a function and add one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..differentiate.context import GradientFunction
+from . import activations, arithmetic, linear, reductions, shaping
+
+GRADIENTS: Mapping[str, GradientFunction] = {
+    "Abs": arithmetic.absolute,
+    "Add": arithmetic.add,
+    "Cast": shaping.cast,
+    "CastLike": shaping.cast,
+    "Clip": activations.clip,
+    "Concat": shaping.concat,
+    "Cos": arithmetic.cos,
+    "Div": arithmetic.div,
+    "Elu": activations.elu,
+    "Erf": activations.erf,
+    "Exp": arithmetic.exp,
+    "Expand": shaping.expand,
+    "Flatten": shaping.reshape,
+    "Gelu": activations.gelu,
+    "Gemm": linear.gemm,
+    "HardSigmoid": activations.hard_sigmoid,
+    "HardSwish": activations.hard_swish,
+    "Identity": arithmetic.identity,
+    "LeakyRelu": activations.leaky_relu,
+    "Log": arithmetic.log,
+    "LogSoftmax": activations.log_softmax,
+    "MatMul": linear.matmul,
+    "Max": arithmetic.extremum,
+    "Mean": arithmetic.mean,
+    "Min": arithmetic.extremum,
+    "Mish": activations.mish,
+    "Mul": arithmetic.mul,
+    "Neg": arithmetic.neg,
+    "PRelu": activations.prelu,
+    "Pad": shaping.pad,
+    "Pow": arithmetic.power,
+    "Reciprocal": arithmetic.reciprocal,
+    "ReduceL2": reductions.reduce_l2,
+    "ReduceMax": reductions.reduce_extremum,
+    "ReduceMean": reductions.reduce_mean,
+    "ReduceMin": reductions.reduce_extremum,
+    "ReduceSum": reductions.reduce_sum,
+    "ReduceSumSquare": reductions.reduce_sum_square,
+    "Relu": activations.relu,
+    "Reshape": shaping.reshape,
+    "Selu": activations.selu,
+    "Sigmoid": activations.sigmoid,
+    "Sin": arithmetic.sin,
+    "Slice": shaping.slice_,
+    "Softmax": activations.softmax,
+    "Softplus": activations.softplus,
+    "Softsign": activations.softsign,
+    "Split": shaping.split,
+    "Sqrt": arithmetic.sqrt,
+    "Squeeze": shaping.reshape,
+    "Sub": arithmetic.sub,
+    "Sum": arithmetic.sum_,
+    "Swish": activations.swish,
+    "Tanh": activations.tanh,
+    "ThresholdedRelu": activations.thresholded_relu,
+    "Tile": shaping.tile,
+    "Transpose": shaping.transpose,
+    "Trilu": shaping.trilu,
+    "Unsqueeze": shaping.reshape,
+    "Where": arithmetic.where,
+}
+"""Operator -> its gradient. To add one, add a line."""
+
+WITHOUT_GRADIENT = frozenset(
+    {
+        *("And", "ArgMax", "ArgMin", "Bernoulli", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Ceil", "Constant"),
+        *("ConstantOfShape", "Equal", "EyeLike", "Floor", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual"),
+        *("Multinomial", "NonMaxSuppression", "NonZero", "Not", "OneHot", "Or", "RandomNormal", "RandomNormalLike", "RandomUniform"),
+        *("RandomUniformLike", "Range", "Round", "Shape", "Sign", "Size", "Xor"),
+    }
+)
+"""Steps, counts and random numbers: their derivative is zero wherever there is one, so nothing flows through."""
