@@ -49,13 +49,13 @@ class Prepared:
 class NoScheduleError(InfeasibleError):
     """Proven: nothing fits. Carries what is known about the smallest budget, for `--json`."""
 
-    def __init__(self, message: str, budget: int, smallest: int, floor: Floor | None = None) -> None:
+    def __init__(self, message: str, budget: int, floor: Floor) -> None:
         super().__init__(message)
         self.details: dict[str, Any] = {
             "budget_bytes": budget,
-            "smallest_budget_bytes": smallest,
-            "binding_operation": (floor.operation or None) if floor else None,
-            "binding_reason": floor.reason if floor else None,
+            "smallest_budget_bytes": floor.bytes,
+            "binding_operation": floor.operation or None,
+            "binding_reason": floor.reason,
         }
 
 
@@ -72,7 +72,7 @@ def require_above_floor(prepared: Prepared, problem: Problem) -> None:
             f"no schedule fits into {exact_bytes(problem.budget)}: the smallest budget that could work is {exact_bytes(floor.bytes)}, "
             f"{what_binds(floor)}"
         )
-        raise NoScheduleError(message, problem.budget, floor.bytes, floor)
+        raise NoScheduleError(message, problem.budget, floor)
 
 
 def load_pinned(request: GraphRequest) -> tuple[Loaded, Graph]:

@@ -11,7 +11,7 @@ import click
 from ..core.certify import Certified, run_strategy
 from ..core.errors import InputError, LimitError
 from ..core.events import Watch
-from ..core.problem import Problem
+from ..core.problem import Floor, Problem
 from ..core.result import Status, Stop
 from ..core.strategies import STRATEGIES
 from ..core.units import Budget, format_bytes
@@ -140,8 +140,8 @@ def _require_fitting(certified: Certified, prepared: Prepared, problem: Problem,
         return outcome_of(certified, problem, prepared.keep_all.peak, solving.settings.gap)
     solution = certified.solution
     if solution.status is Status.INFEASIBLE:
-        message = f"no schedule fits into {exact_bytes(problem.budget)}: {solution.reason}; the smallest budget that could work is larger"
-        raise NoScheduleError(message, problem.budget, problem.budget + 1)
+        smallest = Floor(solution.smallest_budget or problem.budget + 1, solution.binding_operation, "the schedule of the lowest peak")
+        raise NoScheduleError(solution.reason, problem.budget, smallest)
     if interrupted:
         raise InterruptedWorkError("interrupted before any schedule was found that fits; nothing was written")
     if certified.simulation is not None:

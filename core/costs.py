@@ -105,4 +105,11 @@ def _moved(graph: Graph, operation: Operation) -> int:
     """What the loader counted, or else the bytes of the values read and made (a hand-written graph knows no parameters)."""
     if operation.work.moved_bytes is not None:
         return operation.work.moved_bytes
-    return sum(graph.values[value].bytes for value in (*operation.inputs, *operation.outputs))
+    return sum(graph.values[_owner(graph, value)].bytes for value in (*operation.inputs, *operation.outputs))
+
+
+def _owner(graph: Graph, value: int) -> int:
+    """The value whose buffer a view shares."""
+    while (base := graph.values[value].alias_of) is not None:
+        value = base
+    return value

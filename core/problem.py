@@ -160,9 +160,10 @@ def feasibility_floor(problem: Problem) -> Floor:
     for operation in range(problem.count):
         together = set(problem.inputs[operation]) | set(problem.outputs[operation])
         size = sum(problem.size[value] for value in together) + problem.workspace[operation]
-        size += needed_later[operation] - sum(problem.size[value] for value in together if _spans(problem, value, operation))
-        if problem.base + size > best.bytes:
-            best = Floor(problem.base + size, problem.operation_name(operation), "its inputs, outputs and workspace")
+        held = needed_later[operation] - sum(problem.size[value] for value in together if _spans(problem, value, operation))
+        if problem.base + size + held > best.bytes:
+            reason = "its inputs, outputs and workspace" + (f", and {held} bytes that cannot be made again" if held else "")
+            best = Floor(problem.base + size + held, problem.operation_name(operation), reason)
     outputs = problem.base + sum(size for size, kept in zip(problem.size, problem.kept, strict=True) if kept)
     if outputs > best.bytes:
         best = Floor(outputs, problem.operation_name(problem.count - 1), "all graph outputs at the end")

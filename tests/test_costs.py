@@ -17,6 +17,7 @@ def graph(with_cost: bool = False) -> Graph:
             OperationSpec("flat", "Reshape", ("x",), (ValueSpec("y", 0, "x"),), view=True),
             OperationSpec("copy", "Odd", ("y",), (ValueSpec("z", 60),), work=Work(None, None, 160)),
             OperationSpec("hand", "Odd", ("z",), (ValueSpec("w", 40),)),
+            OperationSpec("read", "Odd", ("y",), (ValueSpec("u", 1),)),
         ],
         (),
         {},
@@ -25,21 +26,21 @@ def graph(with_cost: bool = False) -> Graph:
 
 def test_units() -> None:
     costs = unit_costs(graph())
-    assert costs.amounts == (1.0, 0.0, 1.0, 1.0)
-    assert costs.sources == ("unit", "view", "unit", "unit")
-    assert costs.total == 3.0
+    assert costs.amounts == (1.0, 0.0, 1.0, 1.0, 1.0)
+    assert costs.sources == ("unit", "view", "unit", "unit", "unit")
+    assert costs.total == 4.0
 
 
 def test_flops_where_known_and_bytes_elsewhere() -> None:
     costs = flops_costs(graph())
-    assert costs.amounts == (8000.0, 0.0, 160.0, 100.0)
-    assert costs.sources == ("flops", "view", "bytes moved", "bytes moved")
+    assert costs.amounts == (8000.0, 0.0, 160.0, 100.0, 101.0)
+    assert costs.sources == ("flops", "view", "bytes moved", "bytes moved", "bytes moved")
 
 
 def test_the_roofline_takes_the_longer_of_computing_and_moving() -> None:
     costs = roofline_costs(graph(), Device("d", flops_per_second=1000.0, bytes_per_second=100.0, launch_seconds=0.5))
-    assert costs.amounts == (8.5, 0.0, 2.1, 1.5)
-    assert costs.sources == ("roofline: compute", "view", "roofline: memory", "roofline: memory")
+    assert costs.amounts == (8.5, 0.0, 2.1, 1.5, 1.51)
+    assert costs.sources == ("roofline: compute", "view", "roofline: memory", "roofline: memory", "roofline: memory")
     slow = roofline_costs(graph(), Device("d", flops_per_second=1e9, bytes_per_second=100.0))
     assert slow.amounts[0] == 4.0
 
@@ -52,6 +53,6 @@ def test_given_costs_must_be_complete() -> None:
 
 
 def test_measured_costs_name_what_is_missing() -> None:
-    assert measured_costs(graph(), {"conv": 1.0, "copy": 2.0, "hand": 3.0}).amounts == (1.0, 0.0, 2.0, 3.0)
+    assert measured_costs(graph(), {"conv": 1.0, "copy": 2.0, "hand": 3.0, "read": 4.0}).amounts == (1.0, 0.0, 2.0, 3.0, 4.0)
     with pytest.raises(InputError, match="no cost for operation 'hand'"):
         measured_costs(graph(), {"conv": 1.0, "copy": 2.0})

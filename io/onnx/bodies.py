@@ -59,7 +59,6 @@ def read_subgraph(model: Model, inner: Scope, outer: Scope, graph: GraphProto, d
 
 
 def read_body(model: Model, scope: Scope, nodes: Sequence[NodeProto], outputs: Sequence[str], describe: Describe) -> Body:
-    model.enter(len(nodes))
     specs = describe(model, scope, nodes, outputs)
     types = [scope.types.get(name) for name in outputs]
     counted = [spec.work.flops for spec in specs if spec.work.flops is not None]

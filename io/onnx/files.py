@@ -33,7 +33,7 @@ def load_model(source: Path | bytes, label: str) -> ModelProto:
 
 
 def _is_text_sound(message: Message) -> bool:
-    """protobuf hands out text that is not UTF-8 as bytes, which nothing here expects. Tensors are looked at by name only: they are large."""
+    """protobuf hands out text that is not UTF-8 as bytes, which nothing here expects. Of tensors, which are large, the name only."""
     if isinstance(message, TensorProto):
         return isinstance(message.name, str) and all(map(_is_text_sound, message.external_data))
     for field, content in message.ListFields():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from onnx import FunctionProto, ModelProto, NodeProto
@@ -13,6 +14,8 @@ from .files import plain_domain
 FunctionKey = tuple[str, str, str]
 
 _DEEPEST_CALLS = 32
+_MOST_INNER_NODES = 200_000
+"""Functions that call functions can stand for exponentially many nodes."""
 
 
 def function_key(node: NodeProto) -> FunctionKey:
@@ -20,40 +23,47 @@ def function_key(node: NodeProto) -> FunctionKey:
 
 
 def local_functions(model: ModelProto) -> dict[FunctionKey, FunctionProto]:
-    """Every function of the model, none of which calls itself, directly or by way of others."""
+    """Every function of the model, none of which calls itself, and all calls together standing for a number of nodes that can be read."""
     functions: dict[FunctionKey, FunctionProto] = {}
     for function in model.functions:
         key = (plain_domain(function.domain), function.name, function.overload)
         if key in functions:
             raise InputError(f"function {function.name!r} is defined twice in domain {function.domain!r}")
         functions[key] = function
-    _check_calls(functions)
+    weights = _weights(functions)
+    if sum(weights.get(key, 0) for key in _called(model.graph.node)) > _MOST_INNER_NODES:
+        raise InputError(f"the calls of functions stand for more than {_MOST_INNER_NODES} nodes: this is more than can be read")
     return functions
 
 
-def _check_calls(functions: Mapping[FunctionKey, FunctionProto]) -> None:
-    """Depth-first without recursion, so that a hostile chain of calls cannot exhaust the stack."""
-    calls = {key: {callee for callee in _called(function.node) if callee in functions} for key, function in functions.items()}
+def _weights(functions: Mapping[FunctionKey, FunctionProto]) -> dict[FunctionKey, int]:
+    """How many nodes a call of each function stands for. Depth-first without recursion: a chain of calls must not exhaust the stack."""
+    calls = {key: Counter(_called(function.node)) for key, function in functions.items()}
+    called = {key: [callee for callee in counts if callee in functions] for key, counts in calls.items()}
     depth: dict[FunctionKey, int] = {}
+    weight: dict[FunctionKey, int] = {}
     active: set[FunctionKey] = set()
     stack = list(functions)
     while stack:
         key = stack[-1]
-        waiting = [] if key in depth else [callee for callee in calls[key] if callee not in depth]
+        waiting = [] if key in depth else [callee for callee in called[key] if callee not in depth]
         if waiting:
             active.add(key)
             if not active.isdisjoint(waiting):
                 raise InputError(f"function {functions[key].name!r} calls itself: ONNX functions cannot be recursive")
             stack.extend(waiting)
         else:
-            depth.setdefault(key, 1 + max((depth[callee] for callee in calls[key]), default=0))
+            depth[key] = 1 + max((depth[callee] for callee in called[key]), default=0)
+            weight[key] = calls[key].total() + sum(calls[key][callee] * weight[callee] for callee in called[key])
             active.discard(key)
             stack.pop()
     if max(depth.values(), default=0) > _DEEPEST_CALLS:
         raise InputError(f"functions call one another more than {_DEEPEST_CALLS} deep: inline them with onnx.inliner")
+    return weight
 
 
 def _called(nodes: Iterable[NodeProto]) -> Iterator[FunctionKey]:
+    """What each node calls, were it a function, those in subgraphs included."""
     for node in nodes:
         yield function_key(node)
         for graph in subgraphs(node):

@@ -19,11 +19,8 @@ from .randomness import Randomness
 from .stored import Array, check_location, shape_numbers, stored_bytes
 from .tensor_types import tensor_type, type_bytes
 
-_MOST_INNER_NODES = 200_000
-"""Functions that call functions can stand for exponentially many nodes."""
 
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Model:
     """What is the same everywhere in one file."""
 
@@ -32,13 +29,6 @@ class Model:
     folder: Path | None
     ir_version: int
     randomness: Randomness
-    inner_nodes_left: int = _MOST_INNER_NODES
-
-    def enter(self, nodes: int) -> None:
-        """Count the nodes of a function body or subgraph that is about to be read."""
-        self.inner_nodes_left -= nodes
-        if self.inner_nodes_left < 0:
-            raise InputError(f"functions and subgraphs stand for more than {_MOST_INNER_NODES} nodes: this is more than can be read")
 
 
 @dataclass(slots=True)

@@ -12,7 +12,6 @@ from .elements import ELEMENT_BITS, STRING
 from .files import one_line
 from .tensor_types import Dimension, dimensions_of, is_settled, tensor_of
 
-
 _DECLARE = "add value_info with its shape to the model"
 
 
