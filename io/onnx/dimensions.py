@@ -11,6 +11,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from onnx import GraphProto, TypeProto, ValueInfoProto
 
@@ -137,13 +138,12 @@ def _evaluate(text: str, sizes: Mapping[str, int]) -> int | None:
     """The size of a dimension by its name, or by arithmetic on names; None if it stays open."""
     if text in sizes:
         return sizes[text]
-    if not sizes:
-        return None
     tree = _parsed(text)
     size = None if tree is None else _value(tree, sizes)
     return size if size is not None and 0 <= size <= LARGEST_DIMENSION else None
 
 
+@lru_cache(maxsize=4096)
 def _parsed(text: str) -> ast.expr | None:
     if len(text) > _LONGEST_EXPRESSION:
         return None

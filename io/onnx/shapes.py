@@ -17,9 +17,6 @@ from .files import one_line, plain_domain
 from .scope import Scope
 from .tensor_types import shape_of, tensor_of, tensor_type
 
-_LIKE_FIRST_INPUT = frozenset({"GroupNormalization", "MeanVarianceNormalization"})
-"""Standard operators for which some versions of onnx infer the element type only."""
-_BROADCAST = frozenset({"GreaterOrEqual", "LessOrEqual"})
 _POSITIONS = frozenset({"axis", "num_outputs", "num_scan_inputs"})
 _LARGEST_POSITION = 2**20
 _ORDINARY_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, MemoryError)
@@ -77,25 +74,24 @@ def _imports(opsets: tuple[tuple[str, int], ...]) -> list[OperatorSetIdProto]:
 
 def _supplement(node: NodeProto, types: dict[str, TypeProto], found: dict[str, TypeProto]) -> None:
     """Fill what some versions of onnx leave open, and check what they leave unchecked."""
-    if not node.input or not node.output or node.input[0] not in types:
+    inputs = [types.get(name) for name in node.input]
+    if not inputs or inputs[0] is None or not node.output:
         return
-    first, made = types[node.input[0]], node.output[0]
-    if node.op_type in _LIKE_FIRST_INPUT:
-        found[made] = first
-    elif node.op_type == "Dropout" and len(node.output) > 1 and shape_of(found.get(node.output[1])) is None:
-        stated = tensor_of(found[node.output[1]]) if node.output[1] in found else None
-        shape = shape_of(first)
-        if shape is not None and stated is not None:
-            found[node.output[1]] = tensor_type(stated.elem_type or BOOL, shape)
-    elif node.op_type in _BROADCAST and shape_of(found.get(made)) is None and len(node.input) > 1 and node.input[1] in types:
-        shape = _broadcast(shape_of(first), shape_of(types[node.input[1]]))
-        element = tensor_of(found[made]) if made in found else None
-        if shape is not None and element is not None:
-            found[made] = tensor_type(element.elem_type, shape)
-    elif node.op_type == "Reshape":
-        before, after = shape_of(first), shape_of(found.get(made))
-        if before is not None and after is not None and math.prod(before) != math.prod(after):
-            raise ContradictionError(f"a tensor of {_text(before)} cannot be reshaped to {_text(after)}")
+    made, first = node.output[0], shape_of(inputs[0])
+    match node.op_type:
+        case "GroupNormalization" | "MeanVarianceNormalization":
+            found[made] = inputs[0]
+        case "GreaterOrEqual" | "LessOrEqual" if len(inputs) == 2 and shape_of(found.get(made)) is None:
+            shape = _broadcast(first, shape_of(inputs[1]))
+            if shape is not None:
+                found[made] = tensor_type(BOOL, shape)
+        case "Dropout" if len(node.output) == 2 and shape_of(found.get(node.output[1])) is None and first is not None:
+            stated = tensor_of(found[node.output[1]]) if node.output[1] in found else None
+            found[node.output[1]] = tensor_type(BOOL if stated is None else stated.elem_type or BOOL, first)
+        case "Reshape":
+            after = shape_of(found.get(made))
+            if first is not None and after is not None and math.prod(first) != math.prod(after):
+                raise ContradictionError(f"a tensor of {_text(first)} cannot be reshaped to {_text(after)}")
 
 
 def _broadcast(first: tuple[int, ...] | None, second: tuple[int, ...] | None) -> tuple[int, ...] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from onnx import TensorShapeProto, TypeProto, helper
 
@@ -63,11 +63,14 @@ def dimensions_of(type_: TypeProto) -> Iterator[Dimension]:
             yield from dimensions_of(type_.sequence_type.elem_type)
 
 
-def completed(inferred: TypeProto | None, declared: TypeProto | None) -> TypeProto | None:
+def completed(inferred: TypeProto | None, declaration: Callable[[], TypeProto | None]) -> TypeProto | None:
     """What inference found, gaps filled from what the file declares. Inference wins: the file may speak of another batch size."""
+    if shape_of(inferred) is not None:
+        return inferred
+    declared = declaration()
     if inferred is None or inferred.WhichOneof("value") is None:
         return declared
-    if declared is None or shape_of(inferred) is not None:
+    if declared is None:
         return inferred
     found, stated = tensor_of(inferred), tensor_of(declared)
     if found is None or stated is None:

@@ -120,11 +120,7 @@ def _facts(model: Model, scope: Scope, node: NodeProto, inside: Inside | None) -
 
 def _define(model: Model, scope: Scope, node: NodeProto, name: str, output: str, facts: _Facts, inside: Inside | None) -> int:
     """Settle the type and size of one output, from inference first and then from what the file declares."""
-    stated = scope.declared.get(output)
-    if stated is not None and facts.contradiction and model.dimensions.given and not is_symbolic(stated):
-        stated = None
-    declared = None if stated is None else model.dimensions.settled(stated)
-    type_ = completed(facts.types.get(output), declared)
+    type_ = completed(facts.types.get(output), lambda: _declared(model, scope, output, facts))
     size = None if type_ is None else type_bytes(type_)
     if size is None and type_ is not None and tensor_of(type_) is None and not plain_domain(node.domain):
         size = container_bytes(node, scope)
@@ -142,6 +138,14 @@ def _define(model: Model, scope: Scope, node: NodeProto, name: str, output: str,
     if output in facts.numbers:
         scope.numbers[output] = facts.numbers[output]
     return size
+
+
+def _declared(model: Model, scope: Scope, output: str, facts: _Facts) -> TypeProto | None:
+    """What the file states, unless it may speak of other sizes than those given, and inference has just said that these do not fit."""
+    stated = scope.declared.get(output)
+    if stated is None or (facts.contradiction and model.dimensions.given and not is_symbolic(stated)):
+        return None
+    return model.dimensions.settled(stated)
 
 
 def _work(scope: Scope, node: NodeProto, kind: str, used: Sequence[str], made: int, inside: Inside | None) -> Work:
