@@ -14,7 +14,7 @@ from .graph import Graph
 
 def graph_digest(graph: Graph) -> str:
     """`sha256:` and 64 hexadecimal digits, equal for equal content on every machine and version of Python."""
-    content = {
+    content: dict[str, object] = {
         "operations": [
             [operation.name, operation.kind, operation.inputs, operation.outputs, operation.workspace, operation.view, operation.backward]
             for operation in graph.operations
@@ -23,5 +23,8 @@ def graph_digest(graph: Graph) -> str:
         "outputs": graph.outputs,
         "fixed": dict(sorted(graph.fixed.items())),
     }
+    in_place = {operation.name: operation.in_place for operation in graph.operations if operation.in_place}
+    if in_place:
+        content["in_place"] = in_place
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=True)
     return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"

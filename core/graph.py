@@ -56,6 +56,8 @@ class Operation:
     """Part of the backward pass, where the file says so."""
     pinned: bool = False
     """Must run exactly once (unseeded random numbers, state, or the user's wish)."""
+    in_place: tuple[tuple[int, int], ...] = ()
+    """Pairs of an input and an output that a runtime may put where the input was, if nothing else needs that buffer any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class OperationSpec:
     view: bool = False
     backward: bool = False
     pinned: bool = False
+    in_place: tuple[tuple[str, str], ...] = ()
 
 
 def assemble(name: str, specs: Iterable[OperationSpec], outputs: Iterable[str], fixed: Mapping[str, int]) -> Graph:
@@ -160,6 +163,8 @@ def _producers(specs: Sequence[OperationSpec]) -> dict[str, int]:
             if used not in producer:
                 raise InputError(f"operation {spec.name!r} reads {used!r}, which no operation makes")
         _check_aliases(spec)
+        if spec.in_place:
+            _check_in_place(spec)
     return producer
 
 
@@ -179,6 +184,18 @@ def _check_aliases(spec: OperationSpec) -> None:
                 raise InputError(f"operation {spec.name!r} is a view, but its output {made.name!r} has bytes of its own and no alias_of")
         if spec.workspace or spec.work.cost:
             raise InputError(f"operation {spec.name!r} is a view: it cannot have a cost or a workspace")
+
+
+def _check_in_place(spec: OperationSpec) -> None:
+    made = {value.name for value in spec.outputs}
+    where = f"operation {spec.name!r}"
+    if spec.view:
+        raise InputError(f"{where} is a view: it writes nothing, in place or elsewhere")
+    for source, target in spec.in_place:
+        if source not in spec.inputs:
+            raise InputError(f"{where} writes in place of {source!r}, which is none of its inputs")
+        if target not in made:
+            raise InputError(f"{where} writes {target!r} in place, which is none of its outputs")
 
 
 def _check_bytes(size: int, what: str) -> None:
@@ -252,4 +269,5 @@ def _numbered(spec: OperationSpec, numbers: Mapping[str, int]) -> Operation:
         view=spec.view,
         backward=spec.backward,
         pinned=spec.pinned,
+        in_place=tuple((numbers[source], numbers[target]) for source, target in spec.in_place),
     )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from .costs import Costs
 from .errors import VerificationError
-from .graph import Graph
+from .graph import Graph, Operation
+from .runtime import Runtime
 from .schedule import Action, Schedule
 
 
@@ -25,7 +26,7 @@ class Simulation:
     """Computations beyond the first of each operation, views not counted."""
 
 
-def simulate(graph: Graph, costs: Costs, schedule: Schedule, *, reserve: int = 0) -> Simulation:
+def simulate(graph: Graph, costs: Costs, schedule: Schedule, *, reserve: int = 0, runtime: Runtime = Runtime.GENERIC) -> Simulation:
     """Replay every step. A buffer lives from the computation that makes it until the last value that shares it is freed."""
     holders: Counter[int] = Counter()
     """How many live values share each buffer."""
@@ -37,6 +38,7 @@ def simulate(graph: Graph, costs: Costs, schedule: Schedule, *, reserve: int = 0
     live = graph.fixed_bytes + reserve
     memory: list[int] = []
     amounts: list[float] = []
+    overwrites = _Overwrites(graph, schedule) if runtime is Runtime.ONNXRUNTIME else None
     for number, step in enumerate(schedule.steps):
         if step.action is Action.FREE:
             if step.index in bufferless:
@@ -53,9 +55,14 @@ def simulate(graph: Graph, costs: Costs, schedule: Schedule, *, reserve: int = 0
         for value in operation.inputs:
             if value not in buffer_of and value not in bufferless:
                 raise VerificationError(f"step {number} computes {operation.name!r} without its input {graph.values[value].name!r}")
+        chosen = overwrites.choose(number, operation, buffer_of, holders, buffer_size) if overwrites and operation.in_place else {}
         for value in operation.outputs:
             if value in buffer_of or value in bufferless:
                 raise VerificationError(f"step {number} makes {graph.values[value].name!r} again while it is in memory")
+            if value in chosen:
+                buffer_of[value] = chosen[value]
+                holders[chosen[value]] += 1
+                continue
             base = graph.values[value].alias_of
             if operation.view and (base is None or base in bufferless):
                 bufferless.add(value)
@@ -74,3 +81,41 @@ def simulate(graph: Graph, costs: Costs, schedule: Schedule, *, reserve: int = 0
     repeats = Counter(schedule.computations)
     recomputed = sum(count - 1 for index, count in repeats.items() if not graph.operations[index].view)
     return Simulation(sum(amounts), peak, memory.index(peak) if memory else 0, tuple(memory), recomputed)
+
+
+class _Overwrites:
+    """Decides what onnxruntime computes in place: over an input that is freed right afterwards, alone in its buffer, of equal size.
+
+    A graph output gets a buffer of its own: the last time it is made, since copies made earlier are none in the compiled model.
+    """
+
+    def __init__(self, graph: Graph, schedule: Schedule) -> None:
+        self._graph = graph
+        self._steps = schedule.steps
+        self._outputs = frozenset(graph.outputs)
+        self._last = {step.index: number for number, step in enumerate(schedule.steps) if step.action is Action.COMPUTE}
+
+    def choose(
+        self, number: int, operation: Operation, buffer_of: dict[int, int], holders: Counter[int], buffer_size: dict[int, int]
+    ) -> dict[int, int]:
+        """The buffers that outputs take over, by output."""
+        freed = self._freed_after(number)
+        last = self._last[self._steps[number].index] == number
+        chosen: dict[int, int] = {}
+        for source, target in operation.in_place:
+            buffer = buffer_of.get(source)
+            if buffer is None or source not in freed or holders[buffer] != 1 or buffer_size[buffer] != self._graph.values[target].bytes:
+                continue
+            if target not in chosen and buffer not in chosen.values() and not (last and target in self._outputs):
+                chosen[target] = buffer
+        return chosen
+
+    def _freed_after(self, number: int) -> set[int]:
+        """What is freed before the next computation."""
+        freed: set[int] = set()
+        for following in range(number + 1, len(self._steps)):
+            step = self._steps[following]
+            if step.action is Action.COMPUTE:
+                break
+            freed.add(step.index)
+        return freed

@@ -1,6 +1,7 @@
 """The independent checker: judges a schedule by the graph alone and shares nothing with the simulator, the solvers or the strategies.
 
-It never keeps a running total: it notes when each allocation was born and when its last holder was freed, and adds them up afterwards.
+It never keeps a running total: it notes when each copy of a value was made and freed, finds out which copies shared an allocation, and adds
+the allocations up afterwards.
 It believes no number it is given: it says what it found and names each thing that is wrong.
 """
 
@@ -11,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from .graph import Graph
+from .runtime import Runtime
 from .schedule import Action, Schedule
 
 
@@ -36,15 +38,36 @@ class Claim:
     cost: float | None = None
 
 
-def verify(graph: Graph, amounts: tuple[float, ...], schedule: Schedule, claim: Claim, *, reserve: int = 0) -> Verdict:
+@dataclass(slots=True)
+class _Copy:
+    """A value from one making of it to its freeing."""
+
+    value: int
+    made: int
+    """The computation that made it, counted from 0."""
+    gone: int | None = None
+    """The first computation it is not there for; None if it was never freed."""
+    view_of: _Copy | None = None
+    bare: bool = False
+    """A view of fixed memory: it has no allocation."""
+
+
+def verify(
+    graph: Graph,
+    amounts: tuple[float, ...],
+    schedule: Schedule,
+    claim: Claim,
+    *,
+    reserve: int = 0,
+    runtime: Runtime = Runtime.GENERIC,
+) -> Verdict:
     """Walk through the steps once for what is legal, then add up what was alive when. Stops at twenty violations."""
     wrong: list[str] = []
-    home: dict[int, int | None] = {}
-    """The values in memory, each with its allocation; None for a view of fixed memory."""
-    size: list[int] = []
-    born: list[int] = []
-    died: list[int] = []
-    """Of each allocation: bytes, the computation that made it, and the computation after which its last holder was freed."""
+    home: dict[int, _Copy] = {}
+    """The values in memory."""
+    copies: list[_Copy] = []
+    read: list[dict[int, _Copy]] = []
+    """For each computation, the copies of what it may write over."""
     ran: list[int] = []
     for number, step in enumerate(schedule.steps):
         if len(wrong) >= 20:
@@ -53,9 +76,7 @@ def verify(graph: Graph, amounts: tuple[float, ...], schedule: Schedule, claim: 
             if step.index not in home:
                 wrong.append(f"step {number} frees value {_value(graph, step.index)}, which is not in memory")
                 continue
-            place = home.pop(step.index)
-            if place is not None:
-                died[place] = len(ran)
+            home.pop(step.index).gone = len(ran)
             continue
         if not 0 <= step.index < len(graph.operations):
             wrong.append(f"step {number} computes operation {step.index}, which the graph does not have")
@@ -65,41 +86,88 @@ def verify(graph: Graph, amounts: tuple[float, ...], schedule: Schedule, claim: 
         if absent:
             wrong.append(f"step {number} computes {operation.name!r}, but its input {_value(graph, absent[0])} is not in memory")
             continue
+        read.append({source: home[source] for source, _ in operation.in_place})
         for value in operation.outputs:
             if value in home:
                 wrong.append(f"step {number} computes {operation.name!r} while its output {_value(graph, value)} is still in memory")
             shared = graph.values[value].alias_of
-            if shared is not None:
-                home[value] = home[shared]
-            elif operation.view:
-                home[value] = None
-            else:
-                home[value] = len(size)
-                size.append(graph.values[value].bytes)
-                born.append(len(ran))
-                died.append(len(ran))
+            base = None if shared is None else home[shared]
+            made = _Copy(value, len(ran), view_of=base, bare=operation.view if base is None else base.bare)
+            home[value] = made
+            copies.append(made)
         ran.append(step.index)
-    for place in home.values():
-        if place is not None:
-            died[place] = len(ran)
-    peak = reserve + sum(graph.fixed.values()) + _most_alive(graph, ran, size, born, died)
+    overwrites = runtime is Runtime.ONNXRUNTIME
+    peak = reserve + sum(graph.fixed.values()) + _most_alive(graph, ran, _Memory(graph, ran, read, overwrites).allocations(copies))
     cost = sum(amounts[index] for index in ran)
-    _check_the_whole(graph, ran, home, wrong)
+    _check_the_whole(graph, ran, set(home), wrong)
     _check_the_claim(claim, peak, cost, wrong)
     return Verdict(tuple(wrong), peak, cost)
 
 
-def _most_alive(graph: Graph, ran: list[int], size: list[int], born: list[int], died: list[int]) -> int:
-    """The most bytes allocated while one computation runs: each allocation is there from its birth until just before its death."""
+@dataclass(slots=True)
+class _Allocation:
+    size: int
+    born: int
+    ends: tuple[int, int]
+    """When the two longest-lived of its copies are gone."""
+
+
+class _Memory:
+    """Which copies share an allocation: views with what they are views of, and what was written in place with what it overwrote."""
+
+    def __init__(self, graph: Graph, ran: list[int], read: list[dict[int, _Copy]], overwrites: bool) -> None:
+        self._graph = graph
+        self._outputs = frozenset(graph.outputs)
+        self._ran = ran
+        self._read = read
+        self._overwrites = overwrites
+        self._place: dict[int, _Allocation] = {}
+        """By identity of the copy."""
+
+    def allocations(self, copies: list[_Copy]) -> list[_Allocation]:
+        found: list[_Allocation] = []
+        for copy in copies:
+            if copy.bare:
+                continue
+            end = len(self._ran) if copy.gone is None else copy.gone
+            place = self._place[id(copy.view_of)] if copy.view_of is not None else self._overwritten(copy)
+            if place is None:
+                place = _Allocation(self._graph.values[copy.value].bytes, copy.made, (end, -1))
+                found.append(place)
+            else:
+                place.ends = (max(end, place.ends[0]), min(max(end, place.ends[1]), place.ends[0]))
+            self._place[id(copy)] = place
+        return found
+
+    def _overwritten(self, copy: _Copy) -> _Allocation | None:
+        """The allocation this copy was written into: one of equal size that the computation was the very last to need.
+
+        A graph output that stays gets memory of its own.
+        """
+        operation = self._graph.operations[self._ran[copy.made]]
+        if not self._overwrites or (copy.gone is None and copy.value in self._outputs):
+            return None
+        for source, target in operation.in_place:
+            victim = self._read[copy.made].get(source)
+            if target != copy.value or victim is None or victim.bare or victim.gone != copy.made + 1:
+                continue
+            place = self._place[id(victim)]
+            if place.ends[0] == copy.made + 1 and place.ends[1] <= copy.made and place.size == self._graph.values[target].bytes:
+                return place
+        return None
+
+
+def _most_alive(graph: Graph, ran: list[int], allocations: list[_Allocation]) -> int:
+    """The most bytes allocated while one computation runs: each allocation is there from its birth until its last copy is gone."""
     change = [0] * (len(ran) + 1)
-    for bytes_, start, end in zip(size, born, died, strict=True):
-        change[start] += bytes_
-        change[end] -= bytes_
+    for place in allocations:
+        change[place.born] += place.size
+        change[place.ends[0]] -= place.size
     alive = itertools.accumulate(change)
     return max((graph.operations[index].workspace + bytes_ for index, bytes_ in zip(ran, alive, strict=False)), default=0)
 
 
-def _check_the_whole(graph: Graph, ran: list[int], home: dict[int, int | None], wrong: list[str]) -> None:
+def _check_the_whole(graph: Graph, ran: list[int], home: set[int], wrong: list[str]) -> None:
     runs = Counter(ran)
     for index, operation in enumerate(graph.operations):
         if not runs[index]:

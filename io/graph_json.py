@@ -7,7 +7,7 @@ from pathlib import Path
 from ..core.costs import Costs
 from ..core.errors import InputError
 from ..core.graph import Graph, Operation, OperationSpec, ValueSpec, Work, assemble
-from .strict_json import Fields, check_header, shorten
+from .strict_json import Fields, check_header, describe, shorten
 
 FORMAT = "checkmate-graph"
 VERSION = 1
@@ -17,7 +17,7 @@ DEFAULT_KIND = "operation"
 _GRAPH_KEYS = ("format", "version", "name", "comment", "fixed", "outputs", "operations")
 _OPERATION_KEYS = (
     *("name", "kind", "inputs", "outputs", "bytes", "alias_of", "cost", "workspace", "flops", "moved_bytes"),
-    *("view", "backward", "pinned", "comment"),
+    *("view", "backward", "pinned", "in_place", "comment"),
 )
 _VALUE_KEYS = ("name", "bytes", "alias_of")
 
@@ -64,7 +64,18 @@ def _operation(fields: Fields) -> OperationSpec:
         view=fields.flag("view", aliases_only),
         backward=fields.flag("backward"),
         pinned=fields.flag("pinned"),
+        in_place=_in_place(fields),
     )
+
+
+def _in_place(fields: Fields) -> tuple[tuple[str, str], ...]:
+    """Pairs of input and output."""
+    pairs: list[tuple[str, str]] = []
+    for index, pair in enumerate(fields.items("in_place") if "in_place" in fields else ()):
+        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(name, str) for name in pair):
+            fields.fail(f"in_place[{index}]", f"expected [input, output], found {describe(pair)}")
+        pairs.append((pair[0], pair[1]))
+    return tuple(pairs)
 
 
 def _outputs(fields: Fields, name: str) -> tuple[ValueSpec, ...]:
@@ -126,6 +137,7 @@ def _rendered_operation(graph: Graph, operation: Operation, cost: float | None) 
         "view": True if operation.view and not plainly_view else None,
         "backward": operation.backward or None,
         "pinned": operation.pinned or None,
+        "in_place": [[graph.values[source].name, graph.values[target].name] for source, target in operation.in_place] or None,
     }
     return content | {key: stated for key, stated in optional.items() if stated is not None}
 
