@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from onnx import NodeProto
 
@@ -39,7 +39,7 @@ class GradientContext:
         """Of the first output, which has to have one."""
         found = self.gradients[0] if self.gradients else None
         if found is None:
-            self.refuse("only another output than the first is used")
+            raise self.refusal("only another output than the first is used")
         return found
 
     def wants(self, index: int) -> bool:
@@ -65,9 +65,13 @@ class GradientContext:
     def sizes(self, name: str) -> tuple[int, ...]:
         return tuple(self.fixed(dim, name) for dim in self.shape(name))
 
+    def sizes_of(self, name: str, first: int) -> tuple[int, ...]:
+        """The sizes from axis `first` on, which have to be numbers."""
+        return tuple(self.fixed(dim, name) for dim in self.shape(name)[first:])
+
     def fixed(self, dim: Dim, name: str) -> int:
         if isinstance(dim, str):
-            self.refuse(f"its gradient needs the size {dim!r} of {name!r} as a number: {FREE}")
+            raise self.refusal(f"its gradient needs the size {dim!r} of {name!r} as a number: {FREE}")
         return dim
 
     def numbers(self, name: str) -> Array | None:
@@ -78,7 +82,7 @@ class GradientContext:
         """The numbers of an input that the gradient cannot do without."""
         numbers = self.numbers(self.node.input[index])
         if numbers is None:
-            self.refuse(f"its {what} is computed when the model runs: only a constant can be differentiated through")
+            raise self.refusal(f"its {what} is computed when the model runs: only a constant can be differentiated through")
         return numbers
 
     def attribute_int(self, name: str, default: int) -> int:
@@ -131,7 +135,7 @@ class GradientContext:
 
     def never(self) -> str:
         """In place of a maker for an input that has no gradient."""
-        self.refuse("an input that only says how is computed from trained parameters")
+        raise self.refusal("an input that only says how is computed from trained parameters")
 
     def only_first(self, maker: Callable[[], str]) -> list[str | None]:
         """For operators whose other inputs say how, not what: axes, shapes, indices."""
@@ -157,9 +161,9 @@ class GradientContext:
         """The same node seen with another gradient of its first output."""
         return GradientContext(self.builder, self.node, (gradient, *self.gradients[1:]), self._wanted)
 
-    def refuse(self, why: str) -> NoReturn:
-        """There is no gradient, for a reason the user can understand."""
-        raise InputError(f"node {self.node.name!r} ({self.node.op_type}) cannot be differentiated: {why}")
+    def refusal(self, why: str) -> InputError:
+        """To raise where there is no gradient, for a reason the user can understand."""
+        return InputError(f"node {self.node.name!r} ({self.node.op_type}) cannot be differentiated: {why}")
 
 
 GradientFunction = Callable[[GradientContext], Gradients]

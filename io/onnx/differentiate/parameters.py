@@ -23,7 +23,6 @@ _SETTINGS: dict[str, frozenset[int]] = {
     "Dropout": frozenset({1, 2}),
     "OneHot": frozenset({2}),
     "Pad": frozenset({2}),
-    "Pow": frozenset({1}),
     "Range": frozenset({0, 1, 2}),
     "Resize": frozenset({1, 2}),
     "Upsample": frozenset({1}),

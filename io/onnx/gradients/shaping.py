@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import helper
 
 from ..differentiate.context import GradientContext, Gradients
 from ..differentiate.sampling import Dim
-from ..stored import Array
+from .matrices import along_axis
 
 _END = np.iinfo(np.int64).max
 
@@ -150,20 +149,32 @@ def _folded_back(context: GradientContext, value: str, axis: int, begin: int, en
             period = max(2 * (size - 1), 1)
             origin = np.abs((places + (size - 1)) % period - (size - 1)) if size > 1 else np.zeros_like(places)
         case _:
-            context.refuse(f"padding mode {mode!r} is unknown")
-    return _gathered(context, value, axis, origin, size)
-
-
-def _gathered(context: GradientContext, value: str, axis: int, origin: Array, size: int) -> str:
+            raise context.refusal(f"padding mode {mode!r} is unknown")
     matrix = np.zeros((len(origin), size))
     matrix[np.arange(len(origin)), origin] = 1
-    constant = context.builder.array(matrix.astype(helper.tensor_dtype_to_np_dtype(context.element(value))), "matrix")
-    rank = context.rank(value)
-    order = [*(other for other in range(rank) if other != axis), axis]
-    product = context.add("MatMul", context.builder.transpose(value, order), constant)
-    return context.builder.transpose(product, [int(place) for place in np.argsort(order)])
+    return along_axis(context, value, axis, matrix)
 
 
 def trilu(context: GradientContext) -> Gradients:
     upper = context.attribute_int("upper", 1)
     return context.only_first(lambda: context.add("Trilu", context.gradient, *context.inputs[1:2], upper=upper))
+
+
+def cum_sum(context: GradientContext) -> Gradients:
+    """The sum from the other end."""
+    reverse, exclusive = context.attribute_int("reverse", 0), context.attribute_int("exclusive", 0)
+    return context.only_first(lambda: context.add("CumSum", context.gradient, context.inputs[1], reverse=1 - reverse, exclusive=exclusive))
+
+
+def depth_to_space(context: GradientContext) -> Gradients:
+    x, block = context.inputs[0], context.attribute_int("blocksize", 1)
+    batch, depth, height, width = context.shape(x)
+    if context.attribute_text("mode", "DCR") == "DCR":
+        return [context.add("SpaceToDepth", context.gradient, blocksize=block)]
+    channels = context.fixed(depth, x) // block**2
+    apart = context.builder.reshape(context.gradient, (batch, channels, height, block, width, block), None)
+    return [context.reshape_like(context.builder.transpose(apart, [0, 1, 3, 5, 2, 4]), x)]
+
+
+def space_to_depth(context: GradientContext) -> Gradients:
+    return [context.add("DepthToSpace", context.gradient, blocksize=context.attribute_int("blocksize", 1))]
