@@ -90,6 +90,7 @@ def test_old_opsets() -> None:
         ("(float[6] x) => (y) { y, z, w = Split<num_outputs = 2>(x) }", "num_outputs is 2, but it has 3 outputs"),
         ("(float[2,3] x, float[3] s) => (y) { y, m = LayerNormalization<axis = 4000000000>(x, s) }", "axis is 4000000000"),
         ("(float[2] x) => (y) { y = Relu() }", "cannot make 'y'"),
+        ("(float[2] x) => (y) <seq(float[2]) s> { s = SequenceInsert(x) y = Relu(x) }", "cannot make 's'"),
     ],
 )
 def test_graphs_that_make_no_sense(text: str, words: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from onnx import NodeProto, TypeProto
 
@@ -15,23 +15,26 @@ _Rule = Callable[[NodeProto, Scope], int | None]
 
 
 def _sum_of_inputs(node: NodeProto, scope: Scope) -> int | None:
-    sizes = [scope.sizes.get(name) for name in node.input if name]
-    return None if None in sizes else sum(size for size in sizes if size is not None)
+    return _sum(node.input, scope)
 
 
 def _first_input(node: NodeProto, scope: Scope) -> int | None:
-    return scope.sizes.get(node.input[0], None) if any(node.input) else 0
+    return _sum(node.input[:1], scope)
+
+
+def _sequence_and_tensor(node: NodeProto, scope: Scope) -> int | None:
+    return _sum(node.input[:2], scope)
 
 
 def _one_element_less(node: NodeProto, scope: Scope) -> int | None:
-    whole, type_ = scope.sizes.get(node.input[0]), scope.types.get(node.input[0])
+    whole, type_ = _first_input(node, scope), scope.types.get(node.input[0]) if node.input else None
     element = None if type_ is None else type_bytes(type_.sequence_type.elem_type)
-    return None if whole is None or element is None else whole - element
+    return None if whole is None or element is None else max(0, whole - element)
 
 
-def _two_inputs(node: NodeProto, scope: Scope) -> int | None:
-    first, second = (scope.sizes.get(name) for name in node.input[:2])
-    return None if first is None or second is None else first + second
+def _sum(names: Iterable[str], scope: Scope) -> int | None:
+    sizes = [scope.sizes.get(name) for name in names if name]
+    return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
 _RULES: Mapping[str, _Rule] = {
@@ -41,7 +44,7 @@ _RULES: Mapping[str, _Rule] = {
     "SequenceConstruct": _sum_of_inputs,
     "SequenceEmpty": lambda node, scope: 0,
     "SequenceErase": _one_element_less,
-    "SequenceInsert": _two_inputs,
+    "SequenceInsert": _sequence_and_tensor,
     "SplitToSequence": _first_input,
 }
 

@@ -122,7 +122,7 @@ def _define(model: Model, scope: Scope, node: NodeProto, name: str, output: str,
     """Settle the type and size of one output, from inference first and then from what the file declares."""
     type_ = completed(facts.types.get(output), lambda: _declared(model, scope, output, facts))
     size = None if type_ is None else type_bytes(type_)
-    if size is None and type_ is not None and tensor_of(type_) is None and not plain_domain(node.domain):
+    if size is None and type_ is not None and tensor_of(type_) is None and not facts.contradiction and not plain_domain(node.domain):
         size = container_bytes(node, scope)
     if size is None or type_ is None:
         if facts.contradiction:
