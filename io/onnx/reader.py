@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from onnx import ModelProto, ValueInfoProto
+from onnx import ModelProto, TypeProto, ValueInfoProto
 
 from ...core.errors import InputError
 from ...core.graph import Graph, assemble
@@ -21,7 +21,7 @@ from .functions import local_functions
 from .naming import operation_names
 from .randomness import Randomness
 from .scope import Model, Scope
-from .stored import free_inputs
+from .stored import Array, free_inputs
 from .tensor_types import type_bytes
 from .translate import describe
 from .unknown import free_inputs_error
@@ -42,6 +42,10 @@ class OnnxModel:
     """For each value of the graph, its tensor name."""
     path: Path | None
     """Where the file lies; external data is found from there."""
+    types: Mapping[str, TypeProto] = MappingProxyType({})
+    """Of every tensor, by its name, with a number for each dimension that is known."""
+    numbers: Mapping[str, Array] = MappingProxyType({})
+    """The contents of the small tensors that say shapes, stored or folded."""
 
 
 def read_onnx(source: Path | bytes, *, name: str = "", dims: Mapping[str, int] = _NO_DIMS, batch_size: int | None = None) -> OnnxModel:
@@ -80,6 +84,8 @@ def _read(source: Path | bytes, path: Path | None, label: str, name: str, dims: 
         node_of=tuple(index[operation.name] for operation in graph.operations),
         value_names=tuple(value.name for value in graph.values),
         path=path,
+        types=dict(scope.types),
+        numbers=dict(scope.numbers),
     )
 
 
