@@ -7,7 +7,7 @@ another order and repeat some without losing anything. Parameters, inputs and co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -42,9 +42,9 @@ class OnnxModel:
     """For each value of the graph, its tensor name."""
     path: Path | None
     """Where the file lies; external data is found from there."""
-    types: Mapping[str, TypeProto] = MappingProxyType({})
+    types: Mapping[str, TypeProto] = field(default_factory=dict)
     """Of every tensor, by its name, with a number for each dimension that is known."""
-    numbers: Mapping[str, Array] = MappingProxyType({})
+    numbers: Mapping[str, Array] = field(default_factory=dict)
     """The contents of the small tensors that say shapes, stored or folded."""
 
 
