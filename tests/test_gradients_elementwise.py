@@ -24,10 +24,11 @@ def above(*shape: int) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "Sum", "Mean"])
 @pytest.mark.parametrize(("first", "second"), SHAPES)
 def test_broadcasting_is_undone(operator: str, first: tuple[int, ...], second: tuple[int, ...]) -> None:
-    check_node(operator, [above(*first), above(*second)])
+    exact = operator != "Mean"
+    check_node(operator, [above(*first), above(*second)], exact=exact)
 
 
-@pytest.mark.parametrize("operator", ["Neg", "Abs", "Exp", "Reciprocal", "Sin", "Cos", "Identity", "Erf"])
+@pytest.mark.parametrize("operator", ["Neg", "Abs", "Exp", "Reciprocal", "Sin", "Cos", "Identity"])
 def test_one_argument(operator: str) -> None:
     check_node(operator, [apart(2, 3)])
 
@@ -77,7 +78,6 @@ def test_where() -> None:
         ("HardSigmoid", {"alpha": 0.3, "beta": 0.4}),
         ("HardSwish", {}),
         ("ThresholdedRelu", {"alpha": 0.2}),
-        ("Gelu", {}),
         ("Gelu", {"approximate": "tanh"}),
         ("Mish", {}),
         ("Softmax", {"axis": 0}),
@@ -88,6 +88,11 @@ def test_where() -> None:
 )
 def test_activation(operator: str, attributes: dict[str, Any]) -> None:
     check_node(operator, [apart(2, 3, 2)], **attributes)
+
+
+@pytest.mark.parametrize("operator", ["Erf", "Gelu"])
+def test_error_function(operator: str) -> None:
+    check_node(operator, [apart(2, 3)], exact=False)
 
 
 def test_hard_swish_beyond_its_ramp() -> None:

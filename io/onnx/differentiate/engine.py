@@ -10,7 +10,7 @@ from onnx import NodeProto
 from ....core.errors import InputError
 from ..captures import reads
 from ..files import plain_domain
-from ..gradients import GRADIENTS, WITHOUT_GRADIENT
+from ..gradients import GRADIENTS, TYPE_ONLY, WITHOUT_GRADIENT
 from ..naming import kind_of
 from .builder import GraphBuilder
 from .context import GradientContext
@@ -48,8 +48,8 @@ class Backward:
 
     def _step(self, node: NodeProto) -> None:
         gradients = [self._found.pop(name, None) if name else None for name in node.output]
-        wanted = [name in self._active for name in node.input]
-        if all(gradient is None for gradient in gradients) or not any(name in self._active for name in reads(node)):
+        wanted = [name in self._active and index not in _type_only(node) for index, name in enumerate(node.input)]
+        if all(gradient is None for gradient in gradients) or not any(name in self._active for name in _data(node)):
             return
         for name, gradient in zip(node.output, gradients, strict=True):
             if gradient is not None:
@@ -102,9 +102,19 @@ def active_values(builder: GraphBuilder, nodes: Sequence[NodeProto], trained: Co
     for node in nodes:
         if not plain_domain(node.domain) and node.op_type in WITHOUT_GRADIENT:
             continue
-        if any(name in active for name in reads(node)):
+        if any(name in active for name in _data(node)):
             active.update(name for name in node.output if name and _may_carry_gradient(builder, name))
     return active
+
+
+def _type_only(node: NodeProto) -> frozenset[int]:
+    return frozenset() if plain_domain(node.domain) else TYPE_ONLY.get(node.op_type, frozenset())
+
+
+def _data(node: NodeProto) -> list[str]:
+    """What a node reads the numbers of."""
+    unread = _type_only(node)
+    return [name for index, name in enumerate(node.input) if index not in unread] if unread else reads(node)
 
 
 def _may_carry_gradient(builder: GraphBuilder, name: str) -> bool:

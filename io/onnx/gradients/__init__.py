@@ -94,6 +94,7 @@ GRADIENTS: Mapping[str, GradientFunction] = {
     "Pow": arithmetic.power,
     "Reciprocal": arithmetic.reciprocal,
     "ReduceL2": reductions.reduce_l2,
+    "ReduceLogSumExp": reductions.reduce_log_sum_exp,
     "ReduceMax": reductions.reduce_extremum,
     "ReduceMean": reductions.reduce_mean,
     "ReduceMin": reductions.reduce_extremum,
@@ -129,6 +130,9 @@ GRADIENTS: Mapping[str, GradientFunction] = {
     "Where": arithmetic.where,
 }
 """Operator -> its gradient. To add one, add a line."""
+
+TYPE_ONLY: Mapping[str, frozenset[int]] = {"CastLike": frozenset({1})}
+"""Operator -> inputs whose type matters and whose numbers do not."""
 
 WITHOUT_GRADIENT = frozenset(
     {

@@ -47,6 +47,12 @@ def reduce_sum_square(context: GradientContext) -> Gradients:
     return context.only_first(lambda: context.add("Mul", x, double))
 
 
+def reduce_log_sum_exp(context: GradientContext) -> Gradients:
+    x, axes = context.inputs[0], _axes(context)
+    share = context.add("Exp", context.add("Sub", x, _kept(context, context.outputs[0], axes)))
+    return context.only_first(lambda: context.add("Mul", share, _kept(context, context.gradient, axes)))
+
+
 def reduce_l2(context: GradientContext) -> Gradients:
     x, axes = context.inputs[0], _axes(context)
     share = _kept(context, context.add("Div", context.gradient, context.outputs[0]), axes)
