@@ -20,9 +20,10 @@ from .files import imported_opsets, load_model
 from .functions import local_functions
 from .naming import operation_names
 from .randomness import Randomness
+from .runtime_view import RuntimeView
 from .scope import Model, Scope
 from .stored import Array, free_inputs
-from .tensor_types import type_bytes
+from .tensor_types import shape_of, type_bytes
 from .translate import describe
 from .unknown import free_inputs_error
 
@@ -46,6 +47,8 @@ class OnnxModel:
     """Of every tensor, by its name, with a number for each dimension that is known."""
     numbers: Mapping[str, Array] = field(default_factory=dict)
     """The contents of the small tensors that say shapes, stored or folded."""
+    declared: frozenset[str] = frozenset()
+    """Computed tensors whose shapes are known, to onnxruntime or to us, only as far as the file declares them."""
 
 
 def read_onnx(source: Path | bytes, *, name: str = "", dims: Mapping[str, int] = _NO_DIMS, batch_size: int | None = None) -> OnnxModel:
@@ -65,11 +68,12 @@ def _read(source: Path | bytes, path: Path | None, label: str, name: str, dims: 
     inputs = free_inputs(proto.graph)
     dimensions = bind(proto.graph, inputs, dims, batch_size)
     folder = None if path is None else path.parent
-    model = Model(functions, dimensions, folder, proto.ir_version, Randomness(functions))
+    view = RuntimeView()
+    model = Model(functions, dimensions, folder, proto.ir_version, Randomness(functions), view)
     scope = Scope(opsets)
     scope.fixed.update(parameters=0, inputs=0, constants=0)
     scope.add_stored(proto.graph, folder)
-    _add_inputs(scope, model, inputs)
+    _add_inputs(scope, model, view, inputs)
     scope.declare(proto.graph.value_info)
     scope.declare(proto.graph.output)
     outputs = [value.name for value in proto.graph.output]
@@ -86,10 +90,11 @@ def _read(source: Path | bytes, path: Path | None, label: str, name: str, dims: 
         path=path,
         types=dict(scope.types),
         numbers=dict(scope.numbers),
+        declared=frozenset(view.relied),
     )
 
 
-def _add_inputs(scope: Scope, model: Model, inputs: list[ValueInfoProto]) -> None:
+def _add_inputs(scope: Scope, model: Model, view: RuntimeView, inputs: list[ValueInfoProto]) -> None:
     """Graph inputs are fixed memory; every one must have a size."""
     open_: list[ValueInfoProto] = []
     for value in inputs:
@@ -99,5 +104,7 @@ def _add_inputs(scope: Scope, model: Model, inputs: list[ValueInfoProto]) -> Non
             open_.append(settled)
         else:
             scope.define_new(value.name, settled.type, size, "inputs")
+            if shape_of(value.type) is None:
+                view.types[value.name] = value.type
     if open_:
         raise free_inputs_error(open_)

@@ -6,6 +6,7 @@ from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import FunctionProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, TypeProto, ValueInfoProto
@@ -19,6 +20,9 @@ from .randomness import Randomness
 from .stored import Array, check_location, shape_numbers, stored_bytes
 from .tensor_types import tensor_type, type_bytes
 
+if TYPE_CHECKING:
+    from .runtime_view import RuntimeView
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -29,6 +33,8 @@ class Model:
     folder: Path | None
     ir_version: int
     randomness: Randomness
+    view: RuntimeView | None = None
+    """What onnxruntime knows of the tensors of the whole graph, if that is wanted; functions and subgraphs are not followed."""
 
 
 @dataclass(slots=True)

@@ -17,8 +17,10 @@ from .control import look_inside
 from .dimensions import is_symbolic
 from .files import plain_domain
 from .folding import folded
+from .in_place import Pairs, in_place_pairs, written_over_fixed_memory
 from .naming import kind_of, looks_backward, operation_names
 from .scope import Model, Scope
+from .selection import empty_numbers, solve_selection
 from .shapes import ContradictionError, inferred_types
 from .stored import Array
 from .tensor_types import completed, shape_of, tensor_of, tensor_type, type_bytes
@@ -86,6 +88,12 @@ def _operation(
     view = is_view(node, wanted)
     source = node.input[0] if view and node.input[0] in made else None
     opset = scope.opset("") or 0
+    in_place: Pairs = ()
+    runtime = model.view if scope.troubles is None else None
+    if runtime is not None:
+        runtime.follow(node, scope, model.ir_version, facts.types, facts.numbers)
+        in_place = () if view else in_place_pairs(node, made, lambda tensor: runtime.type_of(scope, tensor))
+        sizes.update(dict.fromkeys(written_over_fixed_memory(node, made, wanted), 0))
     return OperationSpec(
         name=name,
         kind=kind,
@@ -96,6 +104,7 @@ def _operation(
         view=view,
         backward=looks_backward(node),
         pinned=not view and model.randomness.is_random(node, opset, scope.truth),
+        in_place=in_place,
     )
 
 
@@ -110,12 +119,13 @@ def _facts(model: Model, scope: Scope, node: NodeProto, inside: Inside | None) -
         return _Facts(types, {})
     for type_ in types.values():
         solve_concatenation(node, scope, type_)
+        solve_selection(node, scope, type_)
     numbers = folded(node, scope.opset("") or 0, scope.types, scope.numbers, types)
     for name, found in numbers.items():
         tensor = tensor_of(types[name]) if name in types else None
         if tensor is not None and shape_of(types[name]) is None:
             types[name] = tensor_type(tensor.elem_type, np.shape(found))
-    return _Facts(types, numbers)
+    return _Facts(types, numbers | empty_numbers(types))
 
 
 def _define(model: Model, scope: Scope, node: NodeProto, name: str, output: str, facts: _Facts, inside: Inside | None) -> int:

@@ -1,0 +1,88 @@
+"""What onnxruntime knows of each tensor before anything runs, where that is less than we know.
+
+It keeps symbolic dimensions, and it does no arithmetic on shapes: behind a Reshape to a computed shape it knows no shape at all. Whether it
+computes in place depends on that, so it is followed here with the same inference it uses, onnx's.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+
+from onnx import NodeProto, TypeProto
+
+from .scope import Scope
+from .shapes import ContradictionError, inferred_types
+from .tensor_types import Dimension, shape_of, tensor_of
+
+
+@dataclass(slots=True)
+class RuntimeView:
+    """Grows node by node, as the scope does."""
+
+    types: dict[str, TypeProto] = field(default_factory=dict)
+    """Only where they differ from those of the scope."""
+    hidden: set[str] = field(default_factory=set)
+    """Tensors whose numbers only we know."""
+    relied: set[str] = field(default_factory=set)
+    """Tensors of which the shape is known, to onnxruntime or to us, only because the file declares it."""
+
+    def type_of(self, scope: Scope, name: str) -> TypeProto | None:
+        return self.types.get(name) or scope.types.get(name)
+
+    def follow(self, node: NodeProto, scope: Scope, ir_version: int, found: Mapping[str, TypeProto], numbers: Container[str]) -> None:
+        """After a node's outputs are defined in the scope: `found` is what inference says of them, `numbers` those with known numbers."""
+        self.hidden.update(name for name in node.output if name in numbers)
+        seen = found
+        if any(name in self.types or name in self.hidden for name in node.input):
+            seen = self._inferred(node, scope, ir_version)
+        for name in node.output:
+            if not name:
+                continue
+            if shape_of(found.get(name)) is None or not _is_complete(seen.get(name)):
+                self.relied.add(name)
+            type_ = _merged(seen.get(name), scope.declared.get(name))
+            if shape_of(type_) is None or shape_of(type_) != shape_of(scope.types.get(name)):
+                self.types[name] = type_
+
+    def _inferred(self, node: NodeProto, scope: Scope, ir_version: int) -> Mapping[str, TypeProto]:
+        numbers = {name: scope.numbers[name] for name in node.input if name in scope.numbers and name not in self.hidden}
+        types = ChainMap(self.types, *scope.types.maps)
+        try:
+            return inferred_types(node, Scope(scope.opsets, types, numbers=ChainMap(numbers)), ir_version)
+        except ContradictionError:
+            return {}
+
+
+def _is_complete(type_: TypeProto | None) -> bool:
+    """Has every dimension a number or a name?"""
+    tensor = None if type_ is None else tensor_of(type_)
+    if tensor is None or not tensor.HasField("shape"):
+        return False
+    return all(dimension.HasField("dim_value") or dimension.dim_param for dimension in tensor.shape.dim)
+
+
+def _merged(inferred: TypeProto | None, declared: TypeProto | None) -> TypeProto:
+    """As onnxruntime does: a number before a name, an inferred number before a declared one, a declared name before an inferred one."""
+    found = None if inferred is None else tensor_of(inferred)
+    stated = None if declared is None else tensor_of(declared)
+    if inferred is None or found is None:
+        return declared or inferred or TypeProto()
+    if declared is None or stated is None or not stated.HasField("shape"):
+        return inferred
+    if not found.HasField("shape"):
+        return declared
+    if len(found.shape.dim) != len(stated.shape.dim):
+        return inferred
+    merged = TypeProto()
+    merged.tensor_type.elem_type = found.elem_type or stated.elem_type
+    merged.tensor_type.shape.dim.extend(_merged_dimension(*pair) for pair in zip(found.shape.dim, stated.shape.dim, strict=True))
+    merged.tensor_type.shape.SetInParent()
+    return merged
+
+
+def _merged_dimension(inferred: Dimension, declared: Dimension) -> Dimension:
+    if inferred.HasField("dim_value"):
+        return inferred
+    return declared if declared.HasField("dim_value") or declared.dim_param else inferred
