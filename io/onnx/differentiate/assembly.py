@@ -44,6 +44,7 @@ def assembled(parts: Parts) -> TrainingGraph:
     outputs = list(dict.fromkeys([parts.loss.name, *model_outputs, *shown, *updates.values()]))
 
     moved = set() if options.keep_initializers else {parameter.name for parameter in parts.parameters}
+    forward_nodes = {id(node) for node in builder.nodes[: parts.forward_nodes]}
     nodes = [node for node in _live(builder.nodes, outputs) if not (len(node.output) == 1 and node.output[0] in moved)]
     used = {name for node in nodes for name in reads(node)}
     parameters = tuple(parameter for parameter in parts.parameters if parameter.name in used)
@@ -77,7 +78,7 @@ def assembled(parts: Parts) -> TrainingGraph:
         updates=updates,
         state=parts.optimizer.state,
         without_gradient=parts.without_gradient,
-        forward_nodes=parts.forward_nodes,
+        forward_nodes=sum(id(node) in forward_nodes for node in nodes),
     )
 
 

@@ -140,7 +140,7 @@ def _is_used_as_data(uses: Sequence[tuple[str, int]]) -> bool:
 def _check_patterns(option: str, patterns: Sequence[str], names: Sequence[str]) -> None:
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
-            near = get_close_matches(pattern, names, 1)
+            near = get_close_matches(pattern, names, 1, 0.5)
             hint = (
                 f"did you mean {near[0]!r}?"
                 if near
