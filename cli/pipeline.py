@@ -92,6 +92,12 @@ def prepare(request: GraphRequest) -> Prepared:
     return Prepared(loaded, problem, profile(problem, range(problem.count)), feasibility_floor(problem))
 
 
+def keep_all_peak(graph: Graph, reserve: int) -> int:
+    """What percentages of a budget are of."""
+    problem = build_problem(graph, unit_costs(graph), reserve=reserve)
+    return profile(problem, range(problem.count)).peak
+
+
 def check_costs_name(costs: str | None) -> None:
     """A misspelt model looks like the name of a file that is not there: say so before a large model is read."""
     if costs is None or costs in COST_MODELS or Path(costs).exists():

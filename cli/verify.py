@@ -1,4 +1,7 @@
-"""`checkmate verify`: judge a schedule file by the graph alone, with the checker that shares no code with what made it."""
+"""`checkmate verify`: judge a schedule file by the graph alone, with the checker that shares no code with what made it.
+
+A compiled model in place of the schedule is judged by running it: `runtime_verify`.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,6 @@ import click
 from ..core.costs import given_costs, has_given_costs, unit_costs
 from ..core.errors import InputError
 from ..core.graph import Graph
-from ..core.problem import build_problem
-from ..core.sequence import profile
 from ..core.units import Budget
 from ..core.verify import Claim, Verdict
 from ..core.verify import verify as judge
@@ -21,8 +22,9 @@ from .command import Command, option
 from .exit_codes import ExitCode
 from .options import PROBLEM, GraphRequest, general_options, graph_options
 from .parameters import BUDGET
-from .pipeline import load_pinned, priced
+from .pipeline import keep_all_peak, load_pinned, priced
 from .render import Fact, show_facts, show_lines
+from .runtime_verify import RunningRequest, is_model, running_options, verify_by_running
 from .session import Session
 
 if TYPE_CHECKING:
@@ -45,21 +47,31 @@ class Judgement:
     examples=[
         ("checkmate verify model.onnx model.schedule.json", "is it legal, and all that it says it is?"),
         ("checkmate verify model.onnx model.schedule.json --budget 6GB", "would it fit into less?"),
+        ("checkmate verify model.onnx model.remat.onnx", "run both: equal outputs, predicted memory, real overhead"),
+        (
+            "checkmate verify model.onnx model.remat.onnx --enforce",
+            "prove it: the compiled model runs in the budget, the original does not",
+        ),
     ],
 )
 @option("--budget", group=PROBLEM, type=BUDGET, help="The budget to hold it to.  [default: the one in the file]")
 @graph_options()
 @click.argument("schedule", type=click.Path(allow_dash=True))
+@running_options
 @general_options
-def verify(session: Session, request: GraphRequest, schedule: str, budget: Budget | None) -> ExitCode:
-    """Check the schedule file SCHEDULE against GRAPH.
+def verify(session: Session, request: GraphRequest, schedule: str, budget: Budget | None, running: RunningRequest) -> ExitCode:
+    """Check SCHEDULE, a schedule file or a compiled ONNX model, against GRAPH.
 
-    Replays every step: each operation's inputs are in memory when it runs, every operation runs, every output is there at the end, and
-    peak, cost and budget are what the file says. Costs are those in the file unless --costs prices the graph anew.
+    A compiled model is run in onnxruntime beside the original: outputs, order, memory at each node, budget and time.
+    A schedule file is replayed: each operation's inputs are in memory when it runs, every operation runs, every output is there at the
+    end, and peak, cost and budget are what the file says. Costs are those in the file unless --costs prices the graph anew.
     Exits with 6 if anything is wrong. GRAPH and SCHEDULE may be - for stdin.
     """
     if request.source == "-" and schedule == "-":
         raise InputError("GRAPH and SCHEDULE cannot both be - (stdin)")
+    if is_model(schedule):
+        return verify_by_running(session, request, schedule, budget, running)
+    running.refuse_for_schedules()
     judgement = _judge(request, schedule, budget)
     passed = not judgement.violations
     if session.json:
@@ -81,13 +93,13 @@ def _judge(request: GraphRequest, schedule: str, budget: Budget | None) -> Judge
     content = _stdin_content() if schedule == "-" else Content.from_path(Path(schedule))
     document = parse_schedule(content.document, graph, content.where)
     reserve = document.reserve_bytes if request.reserve is None else request.reserve
-    keep_all_peak = _keep_all_peak(graph, reserve)
-    limit = document.budget_bytes if budget is None else budget.resolve(keep_all_peak)
+    everything = keep_all_peak(graph, reserve)
+    limit = document.budget_bytes if budget is None else budget.resolve(everything)
     amounts = amounts if amounts is not None else _amounts_of(graph, document)
     verdict = judge(graph, amounts, document.schedule, Claim(limit, document.peak_bytes, document.cost), reserve=reserve)
     wrong = [*verdict.violations, *contradictions(content.document, document, graph)]
-    if document.keep_all_peak_bytes != keep_all_peak:
-        wrong.append(f"keeping everything takes {keep_all_peak} bytes, but {document.keep_all_peak_bytes} was claimed")
+    if document.keep_all_peak_bytes != everything:
+        wrong.append(f"keeping everything takes {everything} bytes, but {document.keep_all_peak_bytes} was claimed")
     if document.bound is not None and document.bound > document.cost * (1 + 1e-9):
         wrong.append(f"the bound {document.bound!r} is above the cost {document.cost!r}: it cannot be one")
     return Judgement(graph, document, limit, verdict, tuple(wrong))
@@ -108,11 +120,6 @@ def _amounts_of(graph: Graph, document: ScheduleDocument) -> tuple[float, ...]:
     if document.cost_model == "unit":
         return unit_costs(graph).amounts
     return document.amounts
-
-
-def _keep_all_peak(graph: Graph, reserve: int) -> int:
-    problem = build_problem(graph, unit_costs(graph), reserve=reserve)
-    return profile(problem, range(problem.count)).peak
 
 
 def _fields(judgement: Judgement) -> dict[str, Any]:

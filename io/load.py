@@ -80,7 +80,7 @@ _MODEL_FIELDS = frozenset((*range(1, 10), 14, 20, 25, 26))
 """Field numbers of an ONNX ModelProto."""
 
 
-def _is_onnx(content: Content) -> bool:
+def is_onnx(content: Content) -> bool:
     """Protobuf has no magic number: the first field must be one of a model's, and the bytes must not be text."""
     head = content.head
     tag = head[0] & 0x7F | ((head[1] << 7) if head[0] & 0x80 and len(head) > 1 else 0)
@@ -98,7 +98,7 @@ def _read_onnx(content: Content, sizes: Sizes) -> tuple[Graph, OnnxModel | None]
 FORMATS: Mapping[str, Format] = {
     "checkmate-graph": _json(parse_graph, _is_our_graph),
     "node-link": _json(parse_node_link, looks_like_node_link),
-    "onnx": Format(_is_onnx, _read_onnx),
+    "onnx": Format(is_onnx, _read_onnx),
 }
 """All formats, in the order they are tried. To add one, add a line."""
 

@@ -11,11 +11,9 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import UnavailableError
 from .tensors import Tensor
 from .trace import NodeRun
 
@@ -113,11 +111,6 @@ class Report:
             seconds=fields.get("seconds"),
             resident_bytes=fields.get("resident_bytes"),
         )
-
-
-def require_onnxruntime() -> None:
-    if find_spec("onnxruntime") is None:
-        raise UnavailableError("running models needs onnxruntime, which is not installed: pip install 'checkmate-remat[runtime]'")
 
 
 def run_job(job: Job, folder: Path, on_progress: Callable[[int], None] = lambda done: None) -> Report:

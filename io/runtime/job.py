@@ -15,6 +15,7 @@ from typing import Any
 
 from .child import CPU, REQUEST, RESULT, Cap, Failure, Job, runs_out_of_memory
 from .limits import cap_arena, capped_address_space, give_back_freed_memory, reset_resident_peak, resident_bytes, resident_peak
+from .session import exact_options
 from .tensors import BFLOAT16, Tensor, read_tensor
 from .trace import least_seconds, parse_trace, parse_workspaces
 
@@ -84,16 +85,6 @@ def _session(onnxruntime: Any, job: Job, settings: Mapping[str, str], profile: P
     if session.get_providers()[0] != job.provider:
         raise NoProviderError(f"{job.provider} found no device to run on")
     return session
-
-
-def exact_options(onnxruntime: Any) -> Any:
-    """Order of the file, and nothing kept that is not needed."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
-    options.enable_mem_pattern = False
-    options.enable_mem_reuse = False
-    return options
 
 
 def _value(onnxruntime: Any, tensor: Tensor) -> Any:
