@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "inspect": "inspect:inspect",
     "verify": "verify:verify",
     "compare": "compare:compare",
+    "differentiate": "differentiate:differentiate",
     "convert": "convert:convert",
     "completion": "completion:completion",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,11 @@ from ..core.units import Budget
 from .amounts import exact_bytes
 from .options import GraphRequest
 from .parameters import nearest, suggestion
+from .training import TrainingRequest
 
 if TYPE_CHECKING:
     from ..io.load import Loaded
+    from ..io.onnx.differentiate.files import Differentiated
 
 COST_MODELS = ("given", "roofline", "flops", "unit")
 
@@ -32,6 +34,8 @@ class Prepared:
     keep_all: Profile
     """Of computing everything once, in the order of the graph."""
     floor: Floor
+    training: Differentiated | None = None
+    """What was made of a forward model first, if that was asked for."""
 
     @property
     def graph(self) -> Graph:
@@ -84,12 +88,29 @@ def load_pinned(request: GraphRequest) -> tuple[Loaded, Graph]:
     return loaded, _pinned(loaded.graph, request.pin)
 
 
-def prepare(request: GraphRequest) -> Prepared:
-    """Load the graph, pin and price it, and see what it needs."""
-    loaded, pinned = load_pinned(request)
+def prepare(request: GraphRequest, training: TrainingRequest | None = None, seed: int = 0) -> Prepared:
+    """Load the graph, pin and price it, and see what it needs. A forward model is differentiated first if `training` says so."""
+    if training is None:
+        made, (loaded, pinned) = None, load_pinned(request)
+    else:
+        made, loaded = _load_training(request, training, seed)
+        pinned = _pinned(loaded.graph, request.pin)
     graph, costs = priced(pinned, request.costs, request.device)
     problem = build_problem(graph, costs, reserve=request.reserve or 0)
-    return Prepared(loaded, problem, profile(problem, range(problem.count)), feasibility_floor(problem))
+    return Prepared(loaded, problem, profile(problem, range(problem.count)), feasibility_floor(problem), made)
+
+
+def _load_training(request: GraphRequest, training: TrainingRequest, seed: int) -> tuple[Differentiated, Loaded]:
+    """The training graph of a forward model, named as the file it is written to."""
+    from ..io.load import Loaded
+    from ..io.onnx.external import model_bytes
+    from ..io.onnx.reader import read_onnx
+
+    check_costs_name(request.costs)
+    made = training.differentiate(request.source, request.dims, request.batch_size, seed)
+    stem = "model" if request.source == "-" else Path(request.source).stem
+    model = read_onnx(model_bytes(made.graph.model), name=f"{stem}.train")
+    return made, Loaded(model.graph, "onnx", request.source, replace(model, path=made.path))
 
 
 def keep_all_peak(graph: Graph, reserve: int) -> int:

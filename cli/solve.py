@@ -29,6 +29,7 @@ from .progress import Progress
 from .render import Fact, show_facts
 from .schedule_files import check_model_can_be_written, write_results
 from .session import Session
+from .training import TrainingRequest, training_files, training_options, write_training_files
 
 
 @click.command(
@@ -36,6 +37,7 @@ from .session import Session
     examples=[
         ("checkmate solve model.onnx --budget 8GB", "writes model.schedule.json and model.remat.onnx"),
         ("checkmate solve model.onnx --budget 80% --batch-size 32 -o out/", "80 % of what keeping everything takes, into a folder"),
+        ("checkmate solve model.onnx --loss cross-entropy --budget 8GB --batch-size 32", "a forward model, trained within 8 GB"),
         ("checkmate solve graph.json --budget 8GiB --strategy chen-greedy --json", "one baseline, for a script"),
         ("cat graph.json | checkmate solve - --budget 2e9 -o - > schedule.json", "a filter"),
     ],
@@ -57,6 +59,7 @@ from .session import Session
     help="auto, optimal, lp-rounding or a baseline; 'checkmate compare' runs them all.",
 )
 @solving_options
+@training_options
 @option(
     "--write-model",
     "model_file",
@@ -72,6 +75,7 @@ def solve(
     session: Session,
     request: GraphRequest,
     solving: SolvingRequest,
+    training: TrainingRequest,
     budget: Budget,
     strategy: str,
     model_file: str | None,
@@ -93,10 +97,11 @@ def solve(
     progress = Progress(session, time_limit=solving.time_limit)
     with progress:
         progress.begin(f"reading {source_name(request.source)}")
-        prepared = prepare(request)
+        prepared = prepare(request, training if training.wanted else None, solving.settings.seed)
         problem = prepared.at(budget)
         destinations = choose_destinations(request.source, output, with_model=prepared.loaded.onnx is not None and not no_onnx)
-        check_destinations(_all_paths(destinations, model_path), request.source)
+        beside = training_files(destinations.model) if prepared.training and destinations.model else ()
+        check_destinations([*_all_paths(destinations, model_path), *beside], request.source)
         check_model_can_be_written(prepared, destinations)
         require_above_floor(prepared, problem)
         if prepared.loaded.onnx is None and not no_onnx:
@@ -113,9 +118,15 @@ def solve(
             progress.begin("writing")
             interruption.consequence = "some files may not be written"
             written = write_results(prepared, problem, solving, certified, outcome, destinations)
+    if prepared.training and beside:
+        written += write_training_files(prepared.training, *beside)
     if model_path:
         written.append(model_path)
     _deliver(session, prepared, budget, outcome, written, to_stderr=destinations.to_stdout)
+    if prepared.loaded.onnx is not None and not any(operation.backward for operation in prepared.graph.operations):
+        session.note(
+            "note: this model has no backward pass and was solved as it is; to train it within the budget, add --loss cross-entropy"
+        )
     if certified.solution.reason:
         session.note(f"note: {certified.solution.reason}")
     if interruption.requested:

@@ -9,11 +9,8 @@ from enum import StrEnum
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from ..elements import tensor_bytes
 from ..stored import Array
-
-LOSSES = ("cross-entropy", "mse", "bce-with-logits")
-OPTIMIZERS = ("none", "sgd", "adamw")
-MODES = ("train", "eval")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +18,7 @@ class TrainingOptions:
     """Everything a user can choose about a training graph."""
 
     loss: str | None = "cross-entropy"
-    """One of LOSSES; None if `loss_output` names an output that is the loss already."""
+    """One of `choices.LOSSES`; None if `loss_output` names an output that is the loss already."""
     loss_output: str | None = None
     output: str | None = None
     """The output the loss looks at; the first if not said."""
@@ -71,6 +68,10 @@ class Parameter:
     stored: TensorProto | None
     """As in the file; None if one number fills it."""
     fill: float = 0.0
+
+    @property
+    def bytes(self) -> int:
+        return tensor_bytes(self.element, self.shape) or 0
 
     def array(self) -> Array:
         """Its values. Only for data inside the file: load external data first."""

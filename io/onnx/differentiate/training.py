@@ -10,13 +10,14 @@ from ....core.errors import InputError
 from ..captures import reads
 from .assembly import Parts, assembled
 from .builder import GraphBuilder
+from .choices import MODES, OPTIMIZERS
 from .engine import Backward
 from .expansion import expand_composites
 from .forward import Forward, read_forward
 from .losses import add_loss
 from .modes import Statistics, set_batch_norm, set_dropout
 from .optimizers import Optimizer
-from .options import MODES, OPTIMIZERS, Parameter, Role, TrainingGraph, TrainingOptions
+from .options import Parameter, Role, TrainingGraph, TrainingOptions
 from .parameters import find_parameters
 
 
