@@ -49,6 +49,8 @@ class OnnxModel:
     """The contents of the small tensors that say shapes, stored or folded."""
     declared: frozenset[str] = frozenset()
     """Computed tensors whose shapes are known, to onnxruntime or to us, only as far as the file declares them."""
+    seen: Mapping[str, TypeProto] = field(default_factory=dict)
+    """Types as onnxruntime knows them before it runs, where that is less than `types` says."""
 
 
 def read_onnx(source: Path | bytes, *, name: str = "", dims: Mapping[str, int] = _NO_DIMS, batch_size: int | None = None) -> OnnxModel:
@@ -91,6 +93,7 @@ def _read(source: Path | bytes, path: Path | None, label: str, name: str, dims: 
         types=dict(scope.types),
         numbers=dict(scope.numbers),
         declared=frozenset(view.relied),
+        seen=view.types,
     )
 
 

@@ -40,7 +40,7 @@ class RuntimeView:
         for name in node.output:
             if not name:
                 continue
-            if shape_of(found.get(name)) is None or not _is_complete(seen.get(name)):
+            if shape_of(found.get(name)) is None or not is_complete(seen.get(name)):
                 self.relied.add(name)
             type_ = _merged(seen.get(name), scope.declared.get(name))
             if shape_of(type_) is None or shape_of(type_) != shape_of(scope.types.get(name)):
@@ -55,7 +55,7 @@ class RuntimeView:
             return {}
 
 
-def _is_complete(type_: TypeProto | None) -> bool:
+def is_complete(type_: TypeProto | None) -> bool:
     """Has every dimension a number or a name?"""
     tensor = None if type_ is None else tensor_of(type_)
     if tensor is None or not tensor.HasField("shape"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from onnx import NodeProto, TypeProto
@@ -22,6 +22,7 @@ from .naming import kind_of, looks_backward, operation_names
 from .scope import Model, Scope
 from .selection import empty_numbers, solve_selection
 from .shapes import ContradictionError, inferred_types
+from .statistics import must_run_once
 from .stored import Array
 from .tensor_types import completed, shape_of, tensor_of, tensor_type, type_bytes
 from .unknown import contradiction, unknown_size
@@ -55,10 +56,13 @@ def describe(model: Model, scope: Scope, nodes: Sequence[NodeProto], outputs: Se
     made = {output for position in operations for output in nodes[position].output if output}
     wanted = frozenset(outputs)
     reading = {position: reads(nodes[position]) for position in operations}
-    return [
+    specs = [
         _operation(model, scope, nodes[position], names[position], reading[position], made, wanted)
         for position in _order(scope, nodes, names, reading, made)
     ]
+    read = {name for used in reading.values() for name in used}
+    once = {names[position] for position in operations if must_run_once(nodes[position], read)}
+    return [replace(spec, pinned=True) if spec.name in once else spec for spec in specs] if once else specs
 
 
 def _order(scope: Scope, nodes: Sequence[NodeProto], names: Sequence[str], reading: dict[int, list[str]], made: set[str]) -> list[int]:
