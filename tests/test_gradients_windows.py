@@ -71,6 +71,19 @@ def test_depthwise_convolution_with_several_filters_each() -> None:
     check_node("Conv", [normal(2, 3, 5, 5), normal(6, 1, 3, 3), normal(6)], group=3, pads=[1, 1, 1, 1], strides=[2, 2], exact=False)
 
 
+@pytest.mark.parametrize(
+    ("x", "weight", "attributes"),
+    [
+        ((2, 4, 1, 1), (5, 4, 1, 1), {}),
+        ((2, 12, 2, 2), (12, 12, 3, 3), {"pads": [1, 1, 1, 1]}),
+        ((3, 4, 5), (6, 4, 3), {"strides": [3], "dilations": [2]}),
+    ],
+)
+def test_convolution_with_more_weights_than_places(x: tuple[int, ...], weight: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    graph = check_node("Conv", [normal(*x), normal(*weight)], **attributes)
+    assert "Gemm" in {node.op_type for node in graph.model.graph.node}
+
+
 def test_convolution_in_three_dimensions() -> None:
     check_node("Conv", [normal(2, 2, 3, 3, 3), normal(2, 2, 2, 2, 2)], strides=[2, 1, 1], pads=[0, 1, 0, 1, 0, 0])
 

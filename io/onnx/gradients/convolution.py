@@ -140,14 +140,22 @@ def _as_convolution(context: GradientContext, x: str, dy: str, window: Window) -
 
 
 def _tap_by_tap(context: GradientContext, x: str, dy: str, weight: str, window: Window, group: int) -> str:
-    """For every tap what it saw, times the gradient."""
+    """For every tap what it saw, times the gradient.
+
+    Either one product per example, summed over the batch, or, where the weights are larger than what flows, with channels in front and
+    batch and places as one axis, so that one product is all.
+    """
     builder, kernel = context.builder, window.kernel
     count = len(kernel)
-    padded = builder.pad(x, [0, 0, *window.begins, 0, 0, *window.ends])
     stops = [context.size(dy, axis + 2) for axis in range(count)]
     outputs = context.size(dy, 1) // group
     inputs = context.size(x, 1) // group
-    rows = _grouped(context, dy, outputs, group, prod(stops))
+    in_one = group == 1 and inputs * outputs > (inputs + outputs) * prod(stops)
+    if in_one:
+        swap = [1, 0, *range(2, 2 + count)]
+        x, dy = builder.transpose(x, swap), builder.transpose(dy, swap)
+    padded = builder.pad(x, [0, 0, *window.begins, 0, 0, *window.ends])
+    rows = _flat(context, dy) if in_one else _grouped(context, dy, outputs, group, prod(stops))
     taps = []
     for tap in product(*map(range, kernel)):
         starts = [place * dilation for place, dilation in zip(tap, window.dilations, strict=True)]
@@ -155,11 +163,19 @@ def _tap_by_tap(context: GradientContext, x: str, dy: str, weight: str, window: 
         seen = padded
         if any(start or end != size for start, end, size in zip(starts, ends, context.sizes_of(padded, 2), strict=True)):
             seen = builder.slice(padded, starts, ends, list(range(2, 2 + count)), list(window.strides))
-        taps.append(_product(context, rows, _grouped(context, seen, inputs, group, prod(stops)), inputs))
+        if in_one:
+            found = context.add("Gemm", rows, _flat(context, seen), transB=1)
+            taps.append(builder.add("Unsqueeze", found, builder.integers([2])) if prod(kernel) > 1 else found)
+        else:
+            taps.append(_product(context, rows, _grouped(context, seen, inputs, group, prod(stops)), inputs))
     joined = taps[0]
     if len(taps) > 1:
         joined = context.add("Concat", *taps, axis=-1)
     return builder.reshape(joined, context.shape(weight))
+
+
+def _flat(context: GradientContext, value: str) -> str:
+    return context.add("Reshape", value, context.integers([context.size(value, 0), -1]))
 
 
 def _grouped(context: GradientContext, value: str, channels: int, group: int, places: int) -> str:

@@ -8,22 +8,32 @@ from ..differentiate.context import GradientContext, Gradients
 def matmul(context: GradientContext) -> Gradients:
     """As numpy: vectors are matrices of one row or column, and what stands before the last two axes is broadcast."""
     a, b = context.inputs
-    builder, dy = context.builder, context.gradient
+    dy = context.gradient
     shape_a, shape_b = context.shape(a), context.shape(b)
     if len(shape_a) == 1 or len(shape_b) == 1:
         return _vector_matmul(context)
+    if len(shape_b) == 2:
+        return _matmul_by_matrix(context)
 
     def left() -> str:
         return context.sum_to(context.add("MatMul", dy, _swapped(context, b)), 0)
 
     def right() -> str:
-        if len(shape_b) == 2 and len(shape_a) > 2:
-            rows_a = builder.reshape(a, (_rows(shape_a), shape_a[-1]), None)
-            rows_dy = builder.reshape(dy, (_rows(shape_a), shape_b[-1]), None)
-            return context.add("MatMul", builder.transpose(rows_a, [1, 0]), rows_dy)
         return context.sum_to(context.add("MatMul", _swapped(context, a), dy), 1)
 
     return context.each(left, right)
+
+
+def _matmul_by_matrix(context: GradientContext) -> Gradients:
+    """As of a linear layer: all rows as one matrix, and Gemm, which needs nothing transposed in memory."""
+    a, b = context.inputs
+    builder = context.builder
+    shape_a, shape_b = context.shape(a), context.shape(b)
+    rows = builder.reshape(context.gradient, (_rows(shape_a), shape_b[1]))
+    return context.each(
+        lambda: builder.reshape(context.add("Gemm", rows, b, transB=1), shape_a, a),
+        lambda: context.add("Gemm", builder.reshape(a, (_rows(shape_a), shape_b[0])), rows, transA=1),
+    )
 
 
 def _rows(shape: tuple[int | str, ...]) -> int | str:
