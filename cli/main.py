@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, str] = {
     "solve": "solve:solve",
     "inspect": "inspect:inspect",
     "verify": "verify:verify",
+    "profile": "profile:profile",
     "compare": "compare:compare",
     "differentiate": "differentiate:differentiate",
     "convert": "convert:convert",

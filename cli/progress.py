@@ -26,6 +26,7 @@ class Progress:
         self.phase = ""
         self.incumbent: float | None = None
         self.bound: float | None = None
+        self.done: float | None = None
         self._unit = unit
         self._ideal_cost = ideal_cost
         self._time_limit = time_limit
@@ -53,13 +54,18 @@ class Progress:
     def begin(self, task: str) -> None:
         """A new piece of work: what is known about the last no longer counts."""
         self.task, self.phase = task, ""
-        self.incumbent = self.bound = None
+        self.incumbent = self.bound = self.done = None
         self._began = time.monotonic()
         self._tell(task)
 
     def price(self, unit: str, ideal_cost: float) -> None:
         """From here on, costs can be shown in their unit and against the ideal."""
         self._unit, self._ideal_cost = unit, ideal_cost
+
+    def share(self, done: int, total: int) -> None:
+        """How much of the work is done, where that is known."""
+        self.done = done / total if total else None
+        self._tell(f"{self.task} {100 * done // total if total else 0} %")
 
     def announce(self, text: str) -> None:
         """Something the user should see at once, on a terminal and in a log alike."""
@@ -97,7 +103,8 @@ class Progress:
         from rich.text import Text
 
         limit = f" of {format_seconds(self._time_limit)}" if self._time_limit is not None else ""
-        parts = [self.task, f"{time.monotonic() - self._began:.1f} s{limit}", *self._figures(), *([self.phase] if self.phase else [])]
+        bar = [] if self.done is None else [f"{'━' * round(20 * self.done):20} {100 * self.done:.0f} %"]
+        parts = [self.task, *bar, f"{time.monotonic() - self._began:.1f} s{limit}", *self._figures(), *([self.phase] if self.phase else [])]
         grid = Table.grid(padding=(0, 1))
         grid.add_column(no_wrap=True, min_width=1)
         grid.add_column(no_wrap=True, overflow="ellipsis")

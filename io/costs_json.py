@@ -25,6 +25,8 @@ class CostsFile:
     unit: str
     costs: Mapping[str, float]
     workspace: Mapping[str, int] = field(default_factory=dict)
+    comment: str = ""
+    """How the figures came about."""
 
 
 def read_costs(path: Path) -> CostsFile:
@@ -42,14 +44,17 @@ def parse_costs(document: object, where: str) -> CostsFile:
         return CostsFile(where, DEFAULT_UNIT, plain)
     check_header(top, FORMAT, VERSION)
     top.only(("format", "version", "unit", "comment", "costs", "workspace"))
-    top.text("comment", "", empty=True)
+    comment = top.text("comment", "", empty=True)
     workspace = top.child("workspace").sizes() if "workspace" in top else {}
-    return CostsFile(where, top.text("unit", DEFAULT_UNIT), top.child("costs").amounts(), workspace)
+    return CostsFile(where, top.text("unit", DEFAULT_UNIT), top.child("costs").amounts(), workspace, comment)
 
 
 def render_costs(file: CostsFile) -> dict[str, object]:
     """The document that `parse_costs` reads back."""
-    document: dict[str, object] = {"format": FORMAT, "version": VERSION, "unit": file.unit, "costs": dict(file.costs)}
+    document: dict[str, object] = {"format": FORMAT, "version": VERSION, "unit": file.unit}
+    if file.comment:
+        document["comment"] = file.comment
+    document["costs"] = dict(file.costs)
     if file.workspace:
         document["workspace"] = dict(file.workspace)
     return document

@@ -14,10 +14,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from .providers import CPU
 from .tensors import Tensor
 from .trace import NodeRun
 
-CPU = "CPUExecutionProvider"
 REQUEST, RESULT = "request.json", "result.json"
 _OUT_OF_MEMORY = ("bad_alloc", "bfc_arena", "BFCArena", "Failed to allocate memory", "out of memory", "MemoryError", "ENOMEM")
 
@@ -39,6 +39,8 @@ class Job:
     inputs: tuple[Tensor, ...] = ()
     weights: tuple[Tensor, ...] = ()
     """Contents for external data that is not there."""
+    name_nodes: bool = False
+    """Give every node a name of its own: onnxruntime tells workspaces by name only."""
     exact: bool = True
     """Under the settings where order and memory are those of the file; otherwise as a session opens by default."""
     provider: str = CPU

@@ -13,7 +13,7 @@ import numpy as np
 from ...core.units import format_bytes
 from ..onnx.predict import Prediction
 from .child import Report
-from .nodes import FileNode, origin
+from .nodes import FileNode, is_from_file, origin
 from .tensors import BFLOAT16, FLOATS, Tensor, numbers_of
 from .trace import computed_bytes
 
@@ -96,7 +96,7 @@ def _apart(ones: Sequence[Tensor], others: Sequence[Tensor]) -> Iterator[tuple[s
 
 def check_order(nodes: Sequence[FileNode], compiled: Report, originals: Mapping[str, int]) -> Check:
     """Every node ran once, in the order of the file. What onnxruntime inserted itself (casts, copies) has no place in the file."""
-    executed = [node.index for node in compiled.run if _is_from_file(node.index, node.kind, nodes)]
+    executed = [node.index for node in compiled.run if is_from_file(node.index, node.kind, nodes)]
     inserted = len(compiled.run) - len(executed)
     ran = {nodes[index].name for index in executed}
     copies = [node.name for node in nodes if node.name not in originals and origin(node.name, originals) is not None]
@@ -112,10 +112,6 @@ def check_order(nodes: Sequence[FileNode], compiled: Report, originals: Mapping[
     return Check("order", Outcome.FAILED if details else Outcome.PASSED, summary, tuple(details[:MOST_DETAILS]), figures)
 
 
-def _is_from_file(index: int, kind: str, nodes: Sequence[FileNode]) -> bool:
-    return 0 <= index < len(nodes) and nodes[index].kind == kind
-
-
 def check_memory(nodes: Sequence[FileNode], prediction: Prediction, compiled: Report) -> Check:
     """Bytes in use after each node against those predicted, or the most that was resident where onnxruntime does not tell."""
     measured = computed_bytes(compiled.run)
@@ -125,7 +121,7 @@ def check_memory(nodes: Sequence[FileNode], prediction: Prediction, compiled: Re
     off = [
         (nodes[node.index].name, expected[nodes[node.index].name], found)
         for node, found in zip(compiled.run, measured, strict=True)
-        if _is_from_file(node.index, node.kind, nodes) and expected[nodes[node.index].name] != found
+        if is_from_file(node.index, node.kind, nodes) and expected[nodes[node.index].name] != found
     ]
     figures = {"measured": "per node", "nodes": len(measured), "differing": len(off), "largest_difference_bytes": 0}
     if not off:
@@ -184,7 +180,7 @@ def peak_of(nodes: Sequence[FileNode], prediction: Prediction, report: Report) -
     for node, found in zip(report.run, measured, strict=True):
         extra = workspaces.get(node.name, 0)
         if prediction.base_bytes + found + extra > best.bytes:
-            name = nodes[node.index].name if _is_from_file(node.index, node.kind, nodes) else node.name
+            name = nodes[node.index].name if is_from_file(node.index, node.kind, nodes) else node.name
             best = Peak(prediction.base_bytes + found + extra, name, extra, True)
     return best
 

@@ -9,12 +9,13 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
-from .child import CPU, REQUEST, RESULT, Cap, Failure, Job, runs_out_of_memory
+from .child import REQUEST, RESULT, Cap, Failure, Job, runs_out_of_memory
 from .limits import cap_arena, capped_address_space, give_back_freed_memory, reset_resident_peak, resident_bytes, resident_peak
+from .providers import CPU
 from .session import exact_options
 from .tensors import BFLOAT16, Tensor, read_tensor
 from .trace import least_seconds, parse_trace, parse_workspaces
@@ -27,7 +28,9 @@ class NoProviderError(Exception):
 
 
 def main(folder: Path) -> None:
+    folder = folder.resolve()
     job = Job.from_fields(json.loads((folder / REQUEST).read_text()))
+    job = replace(job, model=str(Path(job.model).resolve()))
     try:
         result = perform(job, folder)
     except NoProviderError as error:
@@ -81,10 +84,22 @@ def _session(onnxruntime: Any, job: Job, settings: Mapping[str, str], profile: P
         values = [_value(onnxruntime, tensor) for tensor in job.weights]
         options.add_external_initializers([tensor.name for tensor in job.weights], values)
     providers = [job.provider] if job.provider == CPU else [job.provider, CPU]
-    session = onnxruntime.InferenceSession(job.model, options, providers=providers)
+    session = onnxruntime.InferenceSession(_named(job.model) if job.name_nodes else job.model, options, providers=providers)
     if session.get_providers()[0] != job.provider:
         raise NoProviderError(f"{job.provider} found no device to run on")
     return session
+
+
+def _named(path: str) -> bytes:
+    """The model with the names that `operation_names` gives. External data of a model without a file is looked for where the process is."""
+    from ..onnx.files import load_model
+    from ..onnx.naming import operation_names
+
+    model = load_model(Path(path), path)
+    for node, name in zip(model.graph.node, operation_names(model.graph.node), strict=True):
+        node.name = name
+    os.chdir(Path(path).parent)
+    return bytes(model.SerializeToString())
 
 
 def _value(onnxruntime: Any, tensor: Tensor) -> Any:

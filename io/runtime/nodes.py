@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from onnx import ModelProto
@@ -33,6 +33,11 @@ def file_nodes(proto: ModelProto) -> list[FileNode]:
         for name, node in zip(operation_names(nodes), nodes, strict=True)
         if node.op_type != "Constant" or plain_domain(node.domain)
     ]
+
+
+def is_from_file(index: int, kind: str, nodes: Sequence[FileNode]) -> bool:
+    """Is what ran under this number a node of the file, not one that onnxruntime inserted or fused?"""
+    return 0 <= index < len(nodes) and nodes[index].kind == kind
 
 
 def origin(name: str, originals: Container[str]) -> str | None:
