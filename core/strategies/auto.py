@@ -1,4 +1,4 @@
-"""The default: best heuristic, then a proven bound, then the MILP from there, within the time limit."""
+"""The default: heuristics, local search and a proven bound first, then the MILP from there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from ..events import Event, Watch, relative_gap
 from ..milp.runs import liveness_entries, merged_runs, single_runs
 from ..problem import Problem
 from ..result import Solution, Status, Stop
+from ..search.local import search
 from ..sequence import profile
 from ..settings import Settings
 from .exact import fits_in_time, solve_exactly
@@ -16,49 +17,103 @@ from .windows_bound import windows_bound
 
 EXACT_ENTRIES = 400_000
 """Above this many nonzeros the exact model rarely gets anywhere in a minute: merged stages come first."""
+FIRST_MOVES = 40_000
+MOVES_PER_OPERATION = 200
+"""The first round of local search takes the smaller of these; each later round doubles it."""
+STAGES = (12, 24, 48, 96)
+"""Of the merged-stage MILPs."""
 
 
 def auto(problem: Problem, settings: Settings, watch: Watch) -> Solution:
-    """Best heuristic, then MILP from there: exact for small graphs, merged stages and a relaxation for large ones."""
+    """Heuristics, local search and a bound, then MILP from there: exact for small graphs, merged stages for large ones."""
     known = infeasible(problem) or keep_everything(problem)
-    if known is not None:
-        return known
-    incumbent, found_by = best_heuristic(problem, settings, watch)
-    entries = liveness_entries(problem, single_runs(problem))
-    if settings.formulation == "paper" or (entries <= EXACT_ENTRIES and fits_in_time(entries, watch)):
-        return solve_from(problem, settings, watch, incumbent, found_by)
-    return _large(problem, settings, watch, incumbent, found_by)
+    return known if known is not None else _Auto(problem, settings, watch).run()
 
 
-def _large(problem: Problem, settings: Settings, watch: Watch, incumbent: tuple[int, ...] | None, found_by: str) -> Solution:
-    """Too large for the exact model: a bound from a relaxation, schedules from rounding and from ever more stages."""
-    bound = windows_bound(problem, settings, watch.part(watch.remaining / 4))
-    best, by = incumbent, found_by
-    provenance: dict[str, str | int | float] = {"solver": settings.solver, "formulation": settings.formulation}
+class _Auto:
+    """The best schedule and the best bound so far, and the phases that improve them."""
 
-    def better(sequence: tuple[int, ...] | None, name: str) -> None:
-        nonlocal best, by
+    def __init__(self, problem: Problem, settings: Settings, watch: Watch) -> None:
+        self.problem = problem
+        self.settings = settings
+        self.watch = watch
+        self.best: tuple[int, ...] | None = None
+        self.best_cost = float("inf")
+        self.found_by = ""
+        self.bound = problem.ideal_cost
+        self.round = 0
+
+    def run(self) -> Solution:
+        problem, settings, watch = self.problem, self.settings, self.watch
+        self.offer(*best_heuristic(problem, settings, watch))
+        entries = liveness_entries(problem, single_runs(problem))
+        exact = settings.formulation == "paper" or (entries <= EXACT_ENTRIES and fits_in_time(entries, watch))
+        self.search(self.starts())
+        if not exact or settings.formulation != "paper":
+            self.raise_bound()
+        if not self.done:
+            self.offer(round_relaxation(problem, settings, watch.part(watch.remaining / 4)), "lp-rounding")
+            self.search(self.starts())
+        if exact and not self.done:
+            return self.with_bound(solve_from(problem, settings, watch, self.best, self.found_by))
+        for count in STAGES:
+            self.solve_merged(count)
+            self.search(self.starts())
+        while not self.done and self.best is not None:
+            self.search(self.starts())
+        return self.conclude()
+
+    @property
+    def done(self) -> bool:
+        return self.watch.expired or relative_gap(self.best_cost, self.bound) <= self.settings.gap
+
+    def starts(self) -> list[tuple[int, ...]]:
+        """Where walks begin: keeping everything, and the best so far."""
+        everything = tuple(range(self.problem.count))
+        if self.best is None:
+            return [everything, everything]
+        return [everything, self.best] if self.round < 2 else [self.best, self.best]
+
+    def offer(self, sequence: tuple[int, ...] | None, name: str) -> None:
+        """Take a schedule if it fits and is cheaper."""
         if sequence is None:
             return
-        made = profile(problem, sequence)
-        if made.peak <= problem.budget and (best is None or made.cost < profile(problem, best).cost):
-            best, by = sequence, name
-            watch.on_event(Event(name, made.cost, bound))
+        made = profile(self.problem, sequence)
+        if made.peak <= self.problem.budget and made.cost < self.best_cost:
+            self.best, self.best_cost, self.found_by = sequence, made.cost, name
+            self.watch.on_event(Event(name, made.cost, self.bound))
 
-    def done() -> bool:
-        return watch.expired or (best is not None and relative_gap(profile(problem, best).cost, bound) <= settings.gap)
+    def search(self, starts: list[tuple[int, ...]]) -> None:
+        if not self.done:
+            moves = min(FIRST_MOVES, MOVES_PER_OPERATION * self.problem.count) << self.round
+            self.round += 1
+            self.offer(search(self.problem, starts, self.settings.seed + self.round, moves, self.watch), "search")
 
-    if not done():
-        better(round_relaxation(problem, settings, watch.part(watch.remaining / 3)), "lp-rounding")
-    for count in (12, 24, 48, 96):
-        runs = merged_runs(problem, count)
-        if done() or not fits_in_time(liveness_entries(problem, runs), watch):
-            break
-        exact = solve_exactly(problem, settings, watch.part(watch.remaining / 2), runs, best)
-        better(exact.sequence, f"{settings.solver} with {len(runs)} stages")
-        provenance["stages"] = len(runs)
-    stop = Stop.INTERRUPTED if watch.interrupted() else Stop.TIME_LIMIT if watch.expired else Stop.FINISHED
-    if best is None:
-        return Solution(Status.UNKNOWN, stop, None, bound, "no schedule was found within the time limit", provenance=provenance)
-    proven = relative_gap(profile(problem, best).cost, bound) <= settings.gap
-    return Solution(Status.OPTIMAL if proven else Status.FEASIBLE, stop, best, bound, provenance=provenance | {"found_by": by})
+    def raise_bound(self) -> None:
+        if not self.done:
+            self.bound = max(self.bound, windows_bound(self.problem, self.settings, self.watch.part(self.watch.remaining / 4)))
+
+    def solve_merged(self, count: int) -> None:
+        """A merged-stage MILP from the best schedule; its schedules are real, its bound is none."""
+        runs = merged_runs(self.problem, count)
+        if not self.done and fits_in_time(liveness_entries(self.problem, runs), self.watch):
+            found = solve_exactly(self.problem, self.settings, self.watch.part(self.watch.remaining / 3), runs, self.best)
+            self.offer(found.sequence, f"{self.settings.solver} with {len(runs)} stages")
+
+    def with_bound(self, solution: Solution) -> Solution:
+        """The exact MILP stopped early: the relaxation's bound may be the better one."""
+        if solution.sequence is None:
+            return solution
+        self.offer(solution.sequence, str(solution.provenance.get("found_by", "")))
+        self.bound = min(max(self.bound, solution.bound or 0.0), self.best_cost)
+        return self.conclude(solution.stop)
+
+    def conclude(self, stop: Stop | None = None) -> Solution:
+        watch, settings = self.watch, self.settings
+        stopped = stop or (Stop.INTERRUPTED if watch.interrupted() else Stop.TIME_LIMIT if watch.expired else Stop.FINISHED)
+        provenance: dict[str, str | int | float] = {"solver": settings.solver, "formulation": settings.formulation}
+        if self.best is None:
+            return Solution(Status.UNKNOWN, stopped, None, self.bound, "no schedule was found", provenance=provenance)
+        proven = relative_gap(self.best_cost, self.bound) <= settings.gap
+        status, why = (Status.OPTIMAL, Stop.FINISHED) if proven else (Status.FEASIBLE, stopped)
+        return Solution(status, why, self.best, min(self.bound, self.best_cost), provenance=provenance | {"found_by": self.found_by})

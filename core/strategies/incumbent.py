@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..events import Event, Watch
+from ..keep_all import keep_all_profile
 from ..problem import Problem, feasibility_floor
 from ..result import Solution, Status, Stop
 from ..sequence import in_stage_order, profile, prune
@@ -14,7 +15,7 @@ from . import HEURISTICS, get_strategy
 def infeasible(problem: Problem) -> Solution | None:
     """A proof that nothing fits, if the largest set of bytes that must be in memory together already says so."""
     floor = feasibility_floor(problem)
-    if floor.bytes <= problem.budget:
+    if floor.bytes <= problem.budget or keep_all_profile(problem).peak <= problem.budget:
         return None
     reason = (
         f"no schedule fits {format_bytes(problem.budget)}: {floor.operation!r} alone needs {format_bytes(floor.bytes)} "
@@ -26,7 +27,7 @@ def infeasible(problem: Problem) -> Solution | None:
 def keep_everything(problem: Problem) -> Solution | None:
     """The optimum, if nothing needs to be recomputed."""
     sequence = tuple(range(problem.count))
-    if profile(problem, sequence).peak > problem.budget:
+    if keep_all_profile(problem).peak > problem.budget:
         return None
     return Solution(Status.OPTIMAL, Stop.FINISHED, sequence, problem.ideal_cost, provenance={"found_by": "keep-all"})
 

@@ -55,7 +55,7 @@ def round_relaxation(problem: Problem, settings: Settings, watch: Watch) -> tupl
         tightened = problem.with_budget(problem.base + available)
         if watch.expired or infeasible(tightened) is not None or misses == 2:
             break
-        watch.on_event(Event("lp-rounding", None if best is None else best_cost, message=f"epsilon {epsilon}"))
+        watch.on_event(Event("lp-rounding", message=f"epsilon {epsilon}"))
         formulated = build(tightened, runs)
         relaxed = get_solver(settings.solver).solve(formulated.form.relaxed(), settings, watch)
         if relaxed.values is None:

@@ -1,0 +1,168 @@
+"""Into the search and out again: sequences to states, states to sequences, and the loop that runs while time remains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from ..costs import Costs
+from ..events import Event, Watch
+from ..graph import Graph, Operation, Value
+from ..problem import Problem, build_problem
+from ..sequence import just_in_time, last_reads, profile, prune
+from .kernels import anneal, recomputed, recount, reset
+from .space import Ints, Space, State, build_space, new_state
+
+CHUNK = 2000
+"""Moves between two looks at the clock."""
+HOT = 0.5
+COOLING = 1e-3
+"""The temperature falls from half the cost of an average operation to a thousandth of that."""
+WALKERS = 2
+"""Kernels run without the interpreter's lock; this many at a time, so that results do not depend on the machine."""
+
+_SMALLEST = build_problem(
+    Graph("", tuple(Operation(str(i), "", (i - 1,) if i else (), (i,)) for i in range(3)), tuple(Value(str(i), 1) for i in range(3))),
+    Costs("", "", (1.0,) * 3, ("",) * 3),
+)
+
+
+class LocalSearch:
+    """One walk through the states of a problem. Deterministic for a seed and a number of moves."""
+
+    def __init__(self, problem: Problem, seed: int) -> None:
+        self.problem = problem
+        self.space: Space = build_space(problem)
+        self.state: State = new_state(self.space, seed)
+        self.best: Ints = np.stack([self.state.stay, self.state.hold, self.state.until])
+        self.best_cost = float("inf")
+        self.price = 0.2
+        self.reference = max(problem.ideal_cost, 1e-300)
+
+    def begin(self, sequence: Sequence[int]) -> None:
+        """Start from the state nearest to a sequence."""
+        encode(self.problem, self.space, self.state, sequence)
+        reset(self.space, self.state)
+        self._remember_if_better()
+
+    def _remember_if_better(self) -> None:
+        if self.state.total_over[0] == 0.0 and self.state.total_cost[0] < self.best_cost:
+            self.best_cost = float(self.state.total_cost[0])
+            self.best[:] = (self.state.stay, self.state.hold, self.state.until)
+
+    def return_to_best(self) -> None:
+        if self.best_cost < float("inf"):
+            self.restore(self.best)
+
+    def restore(self, chosen: Ints) -> None:
+        self.state.stay[:], self.state.hold[:], self.state.until[:] = chosen
+        reset(self.space, self.state)
+
+    def run(self, moves: int, hot: float, cold: float) -> None:
+        """Anneal once."""
+        if not len(self.space.movable):
+            return
+        recount(self.space, self.state)
+        self.best_cost, self.price = anneal(self.space, self.state, self.best, self.best_cost, moves, hot, cold, self.price, self.reference)
+
+    def best_sequence(self) -> tuple[int, ...] | None:
+        """The cheapest state that fits, as a sequence whose profile says so too."""
+        if self.best_cost == float("inf"):
+            return None
+        present = np.stack([self.state.stay, self.state.hold, self.state.until])
+        self.return_to_best()
+        found = decode(self.problem, self.space, self.state)
+        self.restore(present)
+        return cheapest_that_fits(self.problem, [found, just_in_time(self.problem, found)])
+
+
+def cheapest_that_fits(problem: Problem, candidates: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
+    fitting = [(made.cost, candidate) for candidate in candidates if (made := profile(problem, candidate)).peak <= problem.budget]
+    return min(fitting)[1] if fitting else None
+
+
+def encode(problem: Problem, space: Space, state: State, sequence: Sequence[int]) -> None:
+    """For every gap: how long the value stays after its first use there, and from when it is back before the last."""
+    count = problem.count
+    state.stay[:] = space.low
+    state.hold[:] = False
+    state.until[:] = space.high
+    frees = last_reads(problem, sequence)
+    stage = 0
+    seen = [False] * count
+    made_in = [-1] * len(problem.size)
+    for position, operation in enumerate(sequence):
+        for value in problem.outputs[operation]:
+            made_in[value] = stage
+        for value in frees[position]:
+            _keep(space, state, value, made_in[value], stage)
+            made_in[value] = -1
+        if not seen[operation]:
+            seen[operation] = True
+            stage += 1
+    for value, made in enumerate(made_in):
+        if made >= 0:
+            _keep(space, state, value, made, count)
+
+
+def _keep(space: Space, state: State, value: int, made: int, freed: int) -> None:
+    """A value made in one stage and freed in another is held at the start of the stages between."""
+    for gap in range(space.gap_start[value], space.gap_start[value + 1]):
+        low, high = int(space.low[gap]), int(space.high[gap])
+        begin, end = max(low, made), min(high, freed)
+        if begin >= end:
+            continue
+        if begin == low:
+            state.stay[gap] = max(state.stay[gap], end)
+        else:
+            state.hold[gap], state.until[gap] = True, end
+        if state.stay[gap] >= high:
+            state.hold[gap], state.until[gap] = False, high
+
+
+def decode(problem: Problem, space: Space, state: State) -> tuple[int, ...]:
+    """Stage by stage: what must be recomputed, then the first computation."""
+    sequence: list[int] = []
+    for stage in range(problem.count + 1):
+        found = recomputed(space, state, stage)
+        sequence.extend(state.chosen[: max(found, 0)].tolist())
+        if stage < problem.count:
+            sequence.append(stage)
+    return prune(problem, sequence)
+
+
+def warm_up() -> None:
+    """Compile or load the kernels. Their compiled form is cached on disk, so this takes seconds once and nothing later."""
+    space = build_space(_SMALLEST)
+    state = new_state(space, 0)
+    reset(space, state)
+    best = np.stack([state.stay, state.hold, state.until])
+    anneal(space, state, best, float("inf"), 1, 1.0, 0.1, 1.0, 1.0)
+
+
+def walk_from(problem: Problem, start: Sequence[int], seed: int, moves: int, watch: Watch) -> tuple[int, ...] | None:
+    """Anneal from a start for a number of moves, in chunks so that the clock is looked at; the best schedule found that fits."""
+    walk = LocalSearch(problem, seed)
+    walk.begin(start)
+    hot = HOT / max(1, problem.count)
+    chunks = max(1, moves // CHUNK)
+    for chunk in range(chunks):
+        if watch.expired:
+            break
+        walk.run(CHUNK, hot * COOLING ** (chunk / chunks), hot * COOLING ** ((chunk + 1) / chunks))
+    return walk.best_sequence()
+
+
+def search(problem: Problem, starts: Sequence[tuple[int, ...]], seed: int, moves: int, watch: Watch) -> tuple[int, ...] | None:
+    """One walk from each start, side by side on both cores; the cheapest schedule found. Deterministic unless time runs out."""
+    watch.on_event(Event("search"))
+    warm_up()
+    with ThreadPoolExecutor(WALKERS) as pool:
+        walks = [pool.submit(walk_from, problem, start, seed * 1000 + number, moves, watch) for number, start in enumerate(starts)]
+        found = [sequence for walk in walks if (sequence := walk.result()) is not None]
+    best = cheapest_that_fits(problem, found)
+    if best is not None:
+        watch.on_event(Event("search", profile(problem, best).cost))
+    return best
