@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 from small_models import Net, cnn, language_model, mlp, tensor
 from test_differentiate import check_by_differences, parameters, run, session
 
@@ -109,6 +109,20 @@ def test_a_batch_fixed_in_the_file_can_be_another() -> None:
     model = net.model([tensor("x", 1, 1, 3, 3)], [tensor("y", 1, 3)])
     graph = differentiate(model, TrainingOptions(batch_size=4))
     check_by_differences(graph, {"x": RANDOM.normal(size=(4, 1, 3, 3)).astype(np.float32), "labels": np.asarray([0, 1, 2, 0])})
+
+
+def test_only_what_flows_with_the_batch_is_given_another() -> None:
+    """A target of -1 leaves no room for a mistake: a vector that becomes one row stays one row."""
+    net = Net()
+    net.add("MatMul", ["x", net.weight("w", 4, 6)], "a")
+    net.add("Constant", [], "flat", value=numpy_helper.from_array(np.asarray([1, -1])))
+    net.add("Reshape", ["a", "flat"], "b")
+    net.add("ReduceMax", ["b", net.whole("axes", 0)], "top", keepdims=0)
+    net.add("Reshape", ["top", net.whole("row", 1, -1)], "c")
+    net.add("Add", ["b", "c"], "y")
+    graph = differentiate(net.model([tensor("x", 1, 4)], [tensor("y", 1, 6)]), TrainingOptions(loss="mse", batch_size=3))
+    shapes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in graph.model.graph.value_info}
+    assert (shapes["b"], shapes["c"], shapes["y"]) == ([3, 6], [1, 6], [3, 6])
 
 
 def test_a_free_batch_can_be_fixed() -> None:

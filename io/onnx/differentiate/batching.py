@@ -1,52 +1,93 @@
 """Give a model whose batch is a fixed number another one.
 
-Files exported at batch 1 say so in the inputs and in the constants their Reshapes use. Where such a constant no longer fits what flows
-into it, its first entry is the batch: it becomes the new one.
+Files exported at batch 1 say so in their inputs and in the constants their Reshapes use. A constant that begins with the old batch is given
+room for the new one: what the first axis comes to is left to Reshape, unless it has to find out another axis already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
+from onnx import NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
 from ....core.errors import InputError
+from ..attributes import find
 from ..files import plain_domain
+from ..stored import Array
 from ..tensor_types import dimensions_of, is_settled, tensor_of
+from .sampling import Shape
+
+
+def is_fixed(inputs: Sequence[ValueInfoProto]) -> bool:
+    """Is every dimension of the inputs a number?"""
+    return all(is_settled(dimension) for value in inputs for dimension in dimensions_of(value.type))
 
 
 def rebatch(
-    graph: GraphProto, inputs: Sequence[ValueInfoProto], nodes: Sequence[NodeProto], initializers: dict[str, TensorProto], size: int | None
-) -> bool:
-    """Change the batch if every dimension of the inputs is a number; False if there is a free one, which `bind` settles."""
-    if size is None or any(not is_settled(dimension) for value in inputs for dimension in dimensions_of(value.type)):
-        return False
+    inputs: Sequence[ValueInfoProto],
+    nodes: Sequence[NodeProto],
+    initializers: dict[str, TensorProto],
+    size: int,
+    shapes: Callable[[], Mapping[str, Shape]],
+) -> None:
+    """Change inputs, nodes and initializers in place. `shapes` finds the shapes at the old batch, if they are needed."""
     batched = [value for value in inputs if (tensor := tensor_of(value.type)) is not None and tensor.shape.dim]
     if not batched:
         raise InputError(f"--batch-size {size}: the model has no input with dimensions")
     old = batched[0].type.tensor_type.shape.dim[0].dim_value
-    for value in batched:
-        first = value.type.tensor_type.shape.dim[0]
-        if first.dim_value == old:
-            first.dim_value = size
     if size != old:
-        _rewrite_reshapes(nodes, initializers, old, size)
-    return True
+        _rewrite_reshapes(_Targets(nodes, initializers), _flowing(inputs, nodes), old, size, shapes)
+        for value in batched:
+            first = value.type.tensor_type.shape.dim[0]
+            if first.dim_value == old:
+                first.dim_value = size
 
 
-def _rewrite_reshapes(nodes: Sequence[NodeProto], initializers: dict[str, TensorProto], old: int, size: int) -> None:
-    """Targets of Reshape that begin with the old batch and leave nothing to be inferred. A weight's own shape is left alone."""
-    stored = set(initializers)
-    weights = stored | {node.output[0] for node in nodes if node.op_type in ("Constant", "ConstantOfShape") and node.output}
+class _Targets:
+    """The constants that say shapes: initializers, and Constant nodes."""
+
+    def __init__(self, nodes: Sequence[NodeProto], initializers: dict[str, TensorProto]) -> None:
+        self.nodes = nodes
+        self._initializers = initializers
+        self._constants = {node.output[0]: node for node in nodes if node.op_type == "Constant" and not plain_domain(node.domain)}
+
+    def read(self, name: str) -> Array | None:
+        value = find(self._constants[name], "value") if name in self._constants else None
+        tensor = self._initializers.get(name) if value is None else value.t
+        if tensor is None or len(tensor.dims) != 1 or tensor.data_location == TensorProto.EXTERNAL:
+            return None
+        return np.asarray(numpy_helper.to_array(tensor))
+
+    def write(self, name: str, numbers: Array) -> None:
+        value = find(self._constants[name], "value") if name in self._constants else None
+        if value is None:
+            self._initializers[name] = numpy_helper.from_array(numbers, name)
+        else:
+            value.t.CopyFrom(numpy_helper.from_array(numbers, value.t.name))
+
+
+def _flowing(inputs: Sequence[ValueInfoProto], nodes: Sequence[NodeProto]) -> set[str]:
+    """Everything computed from what is fed, shapes apart."""
+    found = {value.name for value in inputs}
     for node in nodes:
-        if node.op_type != "Reshape" or plain_domain(node.domain) or len(node.input) < 2 or node.input[0] in weights:
+        if node.op_type not in ("Shape", "Size") and not found.isdisjoint(node.input):
+            found.update(node.output)
+    return found
+
+
+def _rewrite_reshapes(targets: _Targets, flowing: set[str], old: int, size: int, shapes: Callable[[], Mapping[str, Shape]]) -> None:
+    known: Mapping[str, Shape] | None = None
+    for node in targets.nodes:
+        if node.op_type != "Reshape" or plain_domain(node.domain) or len(node.input) < 2 or node.input[0] not in flowing:
             continue
-        target = initializers.get(node.input[1])
-        if target is None or not target.dims:
+        numbers = targets.read(node.input[1])
+        if numbers is None or not numbers.size or numbers[0] != old:
             continue
-        numbers = numpy_helper.to_array(target).copy()
-        if numbers.size and numbers[0] == old:
-            numbers[0] = size if -1 in numbers else -1
-            changed = numpy_helper.from_array(np.asarray(numbers, np.int64), target.name)
-            initializers[target.name] = changed
+        if -1 in numbers:
+            known = shapes() if known is None else known
+            if known[node.input[0]][:1] != (old,):
+                continue
+        changed = numbers.astype(np.int64)
+        changed[0] = size if -1 in numbers else -1
+        targets.write(node.input[1], changed)

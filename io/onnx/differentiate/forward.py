@@ -15,8 +15,8 @@ from ..files import imported_opsets
 from ..functions import local_functions
 from ..naming import operation_names
 from ..stored import free_inputs
-from .batching import rebatch
-from .sampling import Samples, free_symbols, name_free_dimensions
+from .batching import is_fixed, rebatch
+from .sampling import Samples, Shape, free_symbols, name_free_dimensions
 from .tensors import Tensors
 from .upgrade import OLDEST_OPSET, Upgrade, upgraded
 
@@ -45,6 +45,10 @@ class Forward:
     def opset(self) -> int:
         return self.opsets[""]
 
+    def shapes(self) -> dict[str, Shape]:
+        tensors = self.tensors()
+        return {name: tensors.shape(name) for name in tensors.names() if tensors.element(name)}
+
     def tensors(self) -> Tensors:
         """Types of everything stored, fed and computed."""
         tensors = Tensors(self.samples, self.opsets, self.ir_version)
@@ -62,28 +66,32 @@ def read_forward(model: ModelProto, dims: Mapping[str, int], batch_size: int | N
     inputs = [_copied(value) for value in free_inputs(model.graph)]
     nodes = _inlined(model) if local_functions(model) else list(model.graph.node)
     initializers = {tensor.name: tensor for tensor in model.graph.initializer}
-    change = rebatch(model.graph, inputs, nodes, initializers, batch_size)
-    dimensions = bind(model.graph, inputs, dims, None if change else batch_size)
+    rebatched = batch_size is not None and is_fixed(inputs)
+    dimensions = bind(model.graph, inputs, dims, None if rebatched else batch_size)
     for value in inputs:
         value.type.CopyFrom(dimensions.settled(value.type, value.name))
     name_free_dimensions(inputs)
     samples = Samples(free_symbols(inputs))
     if len(samples.symbols) > samples.most:
         raise InputError(f"the inputs have {len(samples.symbols)} free dimensions, more than {samples.most}: fix some with --dim NAME=SIZE")
-    stale = dimensions.given or change
     forward = Forward(
         name=model.graph.name or "model",
         nodes=named_apart(nodes),
         inputs=inputs,
-        outputs=[_untyped(value) if stale else _copied(value) for value in model.graph.output],
+        outputs=[_copied(value) for value in model.graph.output],
         initializers=initializers,
-        value_info=[] if stale else list(model.graph.value_info),
+        value_info=list(model.graph.value_info),
         opsets=opsets,
         ir_version=max(model.ir_version, OLDEST_IR),
         samples=samples,
         metadata={entry.key: entry.value for entry in model.metadata_props},
     )
     _sort(forward)
+    if batch_size is not None and rebatched:
+        rebatch(forward.inputs, forward.nodes, forward.initializers, batch_size, forward.shapes)
+    if rebatched or dimensions.given:  # what the file says of results may be of another size
+        forward.value_info = []
+        forward.outputs = [ValueInfoProto(name=value.name) for value in forward.outputs]
     if forward.opset < OLDEST_OPSET:
         _upgrade(forward)
     return forward
@@ -93,11 +101,6 @@ def _copied(value: ValueInfoProto) -> ValueInfoProto:
     copy = ValueInfoProto()
     copy.CopyFrom(value)
     return copy
-
-
-def _untyped(value: ValueInfoProto) -> ValueInfoProto:
-    """Sizes were changed, so what the file says of results may be of another batch."""
-    return ValueInfoProto(name=value.name)
 
 
 def named_apart(nodes: Sequence[NodeProto]) -> list[NodeProto]:

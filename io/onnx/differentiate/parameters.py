@@ -44,14 +44,15 @@ def find_parameters(forward: Forward, tensors: Tensors, options: TrainingOptions
         if any(place == ("BatchNormalization", 3) or place == ("BatchNormalization", 4) for place in uses.get(name, ()))
     }
     candidates = [parameter for parameter in found if parameter.name not in statistics and _is_used_as_data(uses.get(parameter.name, ()))]
-    names = [parameter.name for parameter in candidates]
+    names = found_names(candidates)
+    movable = set(names)
     _check_patterns("--train", options.train, names)
     _check_patterns("--freeze", options.freeze, names)
     chosen: list[Parameter] = []
     for parameter in found:
         if parameter.name in statistics:
             chosen.append(_with_role(parameter, Role.STATISTIC))
-        elif parameter in candidates:
+        elif parameter.name in movable:
             role = _role(parameter, options)
             if role is not None:
                 chosen.append(_with_role(parameter, role))

@@ -47,7 +47,7 @@ def _batch_normalization_in_training(context: GradientContext) -> Gradients:
     if context.wants(1):
         made[1] = context.add("Mul", slope, inverse)
     if context.wants(2):
-        made[2] = builder.add("Identity", total) if context.wants(0) else total
+        made[2] = total
     if context.wants(0):
         count = builder.count(context.shape(x), axes, dy)
         a = context.add("Mul", scale, inverse)
