@@ -12,6 +12,7 @@ import click
 
 from ..core.errors import InputError
 from ..core.milp import FORMULATIONS
+from ..core.runtime import Runtime
 from ..core.settings import Settings
 from ..core.solvers import SOLVERS
 from .command import VARIABLE_PREFIX, Function, Option, option
@@ -35,6 +36,7 @@ class GraphRequest:
     device: str | None
     reserve: int | None
     pin: tuple[str, ...]
+    runtime: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ def _with_graph_options(reserve: bool, function: Function) -> Function:
         for name, size in values.pop("dim"):
             if dims.setdefault(name, size) != size:
                 raise InputError(f"--dim gives {name!r} twice: {dims[name]} and {size}")
-        names = ("batch_size", "costs", "device", "pin")
+        names = ("batch_size", "costs", "device", "pin", "runtime")
         request = GraphRequest(values.pop("graph"), dims, reserve=values.pop("reserve", None), **{name: values.pop(name) for name in names})
         return function(*arguments, request=request, **values)
 
@@ -77,6 +79,12 @@ def _with_graph_options(reserve: bool, function: Function) -> Function:
             multiple=True,
             metavar="PATTERN",
             help="Never recompute operations of this name; * and ? match, as in 'dropout*'; repeatable.",
+        ),
+        option(
+            "--runtime",
+            group=PROBLEM,
+            type=Name("RUNTIME", tuple(runtime.value for runtime in Runtime)),
+            help="Whose memory model: onnxruntime or generic, the paper's.  [default: onnxruntime for ONNX models, else generic]",
         ),
         option(
             "--costs",

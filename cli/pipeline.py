@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from ..core.costs import Costs, flops_costs, given_costs, has_given_costs, roofline_costs, unit_costs
 from ..core.errors import InfeasibleError, InputError
 from ..core.graph import Graph, pin
+from ..core.keep_all import keep_all_profile
 from ..core.problem import Floor, Problem, build_problem, feasibility_floor
-from ..core.sequence import Profile, profile
+from ..core.runtime import Runtime
+from ..core.sequence import Profile
 from ..core.units import Budget
 from .amounts import exact_bytes
 from .options import GraphRequest
@@ -71,7 +73,7 @@ def what_binds(floor: Floor) -> str:
 def require_above_floor(prepared: Prepared, problem: Problem) -> None:
     """A proof of infeasibility that costs nothing comes before any long work."""
     floor = prepared.floor
-    if floor.bytes > problem.budget:
+    if floor.bytes > problem.budget and prepared.keep_all.peak > problem.budget:
         message = (
             f"no schedule fits into {exact_bytes(problem.budget)}: the smallest budget that could work is {exact_bytes(floor.bytes)}, "
             f"{what_binds(floor)}"
@@ -96,8 +98,15 @@ def prepare(request: GraphRequest, training: TrainingRequest | None = None, seed
         made, loaded = _load_training(request, training, seed)
         pinned = _pinned(loaded.graph, request.pin)
     graph, costs = priced(pinned, request.costs, request.device)
-    problem = build_problem(graph, costs, reserve=request.reserve or 0)
-    return Prepared(loaded, problem, profile(problem, range(problem.count)), feasibility_floor(problem), made)
+    problem = build_problem(graph, costs, reserve=request.reserve or 0, runtime=runtime_of(request, loaded))
+    return Prepared(loaded, problem, keep_all_profile(problem), feasibility_floor(problem), made)
+
+
+def runtime_of(request: GraphRequest, loaded: Loaded) -> Runtime:
+    """Whose memory model: onnxruntime's for what it can run, unless the user says otherwise."""
+    if request.runtime is not None:
+        return Runtime(request.runtime)
+    return Runtime.ONNXRUNTIME if loaded.onnx is not None else Runtime.GENERIC
 
 
 def _load_training(request: GraphRequest, training: TrainingRequest, seed: int) -> tuple[Differentiated, Loaded]:
@@ -113,10 +122,9 @@ def _load_training(request: GraphRequest, training: TrainingRequest, seed: int) 
     return made, Loaded(model.graph, "onnx", request.source, replace(model, path=made.path))
 
 
-def keep_all_peak(graph: Graph, reserve: int) -> int:
+def keep_all_peak(graph: Graph, reserve: int, runtime: Runtime) -> int:
     """What percentages of a budget are of."""
-    problem = build_problem(graph, unit_costs(graph), reserve=reserve)
-    return profile(problem, range(problem.count)).peak
+    return keep_all_profile(build_problem(graph, unit_costs(graph), reserve=reserve, runtime=runtime)).peak
 
 
 def check_costs_name(costs: str | None) -> None:

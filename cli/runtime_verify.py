@@ -16,7 +16,7 @@ from .command import Function, option
 from .exit_codes import ExitCode
 from .options import GraphRequest
 from .parameters import COUNT
-from .pipeline import keep_all_peak, load_pinned, priced
+from .pipeline import keep_all_peak, load_pinned, priced, runtime_of
 from .progress import Progress
 from .render import Column, Fact, Row, show_facts, show_lines, show_table
 from .session import Session
@@ -97,7 +97,7 @@ def verify_by_running(session: Session, request: GraphRequest, compiled: str, bu
         if request.costs is not None or request.device is not None:
             _, costs = priced(graph, request.costs, request.device)
             amounts = dict(zip((operation.name for operation in graph.operations), costs.amounts, strict=True))
-        limit = None if budget is None else budget.resolve(keep_all_peak(graph, request.reserve or 0))
+        limit = None if budget is None else budget.resolve(keep_all_peak(graph, request.reserve or 0, runtime_of(request, loaded)))
         verification = run_verification(progress, loaded.onnx, compiled, request, running, limit, amounts)
     if session.json:
         session.emit_json(

@@ -10,6 +10,7 @@ from pathlib import Path
 from .. import __version__
 from ..core.certify import Certified
 from ..core.problem import Problem
+from ..io.onnx.anchoring import Anchor
 from .options import SolvingRequest
 from .outcome import Outcome
 from .outputs import Destinations, make_folders
@@ -28,7 +29,13 @@ def check_model_can_be_written(prepared: Prepared, destinations: Destinations) -
 
 
 def write_results(
-    prepared: Prepared, problem: Problem, solving: SolvingRequest, certified: Certified, outcome: Outcome, destinations: Destinations
+    prepared: Prepared,
+    problem: Problem,
+    solving: SolvingRequest,
+    certified: Certified,
+    outcome: Outcome,
+    destinations: Destinations,
+    anchor: Anchor,
 ) -> list[Path]:
     """Write everything asked for, and say which files there are now."""
     from ..io.atomic import atomic_write
@@ -39,7 +46,8 @@ def write_results(
         sys.stdout.buffer.write(data)
         return []
     make_folders(destinations.paths)
-    models = _write_model(prepared, certified, outcome, destinations.model) if destinations.model is not None else []
+    reserve = problem.base - problem.graph.fixed_bytes
+    models = [] if destinations.model is None else _write_model(prepared, certified, outcome, reserve, anchor, destinations.model)
     assert destinations.schedule is not None
     atomic_write(destinations.schedule, data)
     return [destinations.schedule, *models]
@@ -70,6 +78,7 @@ def schedule_bytes(prepared: Prepared, problem: Problem, solving: SolvingRequest
         bound_scope=EVERY_SCHEDULE if outcome.bound <= outcome.ideal_cost else PAPER_SCOPE,
         provenance=outcome.provenance,
         versions=_versions(outcome),
+        runtime=problem.runtime,
     )
     return json_text(render_schedule(document, prepared.graph)).encode("utf-8", "backslashreplace")
 
@@ -85,7 +94,7 @@ def _versions(outcome: Outcome) -> dict[str, str]:
     return versions
 
 
-def _write_model(prepared: Prepared, certified: Certified, outcome: Outcome, path: Path) -> list[Path]:
+def _write_model(prepared: Prepared, certified: Certified, outcome: Outcome, reserve: int, anchor: Anchor, path: Path) -> list[Path]:
     from ..io.onnx.external import save_model
     from ..io.onnx.writer import compile_model
 
@@ -94,7 +103,9 @@ def _write_model(prepared: Prepared, certified: Certified, outcome: Outcome, pat
     notes = {
         "checkmate.strategy": outcome.strategy,
         "checkmate.budget_bytes": str(outcome.budget_bytes),
+        "checkmate.reserve_bytes": str(reserve),
         "checkmate.peak_bytes": str(outcome.peak_bytes),
+        "checkmate.overhead": repr(outcome.overhead),
     }
-    compiled = compile_model(prepared.loaded.onnx, certified.schedule, metadata=notes)
+    compiled = compile_model(prepared.loaded.onnx, certified.schedule, anchor=anchor, metadata=notes)
     return list(save_model(compiled, path, prepared.loaded.onnx.path))

@@ -15,6 +15,7 @@ from ..core.problem import Floor, Problem
 from ..core.result import Status, Stop
 from ..core.strategies import STRATEGIES
 from ..core.units import Budget, format_bytes
+from ..io.onnx.anchoring import Anchor
 from .amounts import count, exact_bytes, format_change, format_cost, format_elapsed, format_share, shown, source_name
 from .command import Command, option
 from .exit_codes import ExitCode, InterruptedWorkError
@@ -70,6 +71,14 @@ from .training import TrainingRequest, training_files, training_options, write_t
 )
 @option("-o", "--output", group=OUTPUT, metavar="PATH", help="A folder, a schedule.json, a prefix, or - for the schedule on stdout.")
 @option("--no-onnx", group=OUTPUT, is_flag=True, help="Write the schedule only, no model.")
+@option(
+    "--anchor",
+    group=OUTPUT,
+    type=Name("ANCHOR", tuple(anchor.value for anchor in Anchor)),
+    default=Anchor.FULL.value,
+    show_default=True,
+    help="How the model keeps its recomputations in any onnxruntime session: full (order too, for CPU), attr (for CUDA) or none.",
+)
 @general_options
 def solve(
     session: Session,
@@ -81,6 +90,7 @@ def solve(
     model_file: str | None,
     output: str | None,
     no_onnx: bool,
+    anchor: str,
 ) -> ExitCode:
     """Find the cheapest schedule of GRAPH that fits the budget.
 
@@ -117,7 +127,7 @@ def solve(
             outcome = _require_fitting(certified, prepared, problem, solving, interruption.requested)
             progress.begin("writing")
             interruption.consequence = "some files may not be written"
-            written = write_results(prepared, problem, solving, certified, outcome, destinations)
+            written = write_results(prepared, problem, solving, certified, outcome, destinations, Anchor(anchor))
     if prepared.training and beside:
         written += write_training_files(prepared.training, *beside)
     if model_path:

@@ -14,6 +14,7 @@ import click
 from ..core.costs import given_costs, has_given_costs, unit_costs
 from ..core.errors import InputError
 from ..core.graph import Graph
+from ..core.runtime import Runtime
 from ..core.units import Budget
 from ..core.verify import Claim, Verdict
 from ..core.verify import verify as judge
@@ -93,10 +94,12 @@ def _judge(request: GraphRequest, schedule: str, budget: Budget | None) -> Judge
     content = _stdin_content() if schedule == "-" else Content.from_path(Path(schedule))
     document = parse_schedule(content.document, graph, content.where)
     reserve = document.reserve_bytes if request.reserve is None else request.reserve
-    everything = keep_all_peak(graph, reserve)
+    runtime = document.runtime if request.runtime is None else Runtime(request.runtime)
+    everything = keep_all_peak(graph, reserve, runtime)
     limit = document.budget_bytes if budget is None else budget.resolve(everything)
     amounts = amounts if amounts is not None else _amounts_of(graph, document)
-    verdict = judge(graph, amounts, document.schedule, Claim(limit, document.peak_bytes, document.cost), reserve=reserve)
+    claim = Claim(limit, document.peak_bytes, document.cost)
+    verdict = judge(graph, amounts, document.schedule, claim, reserve=reserve, runtime=runtime)
     wrong = [*verdict.violations, *contradictions(content.document, document, graph)]
     if document.keep_all_peak_bytes != everything:
         wrong.append(f"keeping everything takes {everything} bytes, but {document.keep_all_peak_bytes} was claimed")

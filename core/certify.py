@@ -43,11 +43,11 @@ def certify(problem: Problem, sequence: tuple[int, ...]) -> tuple[Schedule, Simu
     """Expand and simulate a sequence; the independent verifier must agree on every number."""
     schedule = expand(problem, sequence)
     reserve = problem.base - problem.graph.fixed_bytes
-    simulation = simulate(problem.graph, problem.costs, schedule, reserve=reserve)
+    simulation = simulate(problem.graph, problem.costs, schedule, reserve=reserve, runtime=problem.runtime)
     claim = Claim(peak_bytes=simulation.peak_bytes, cost=simulation.cost)
     if simulation.peak_bytes <= problem.budget:
         claim = Claim(problem.budget, simulation.peak_bytes, simulation.cost)
-    verdict = verify(problem.graph, problem.costs.amounts, schedule, claim, reserve=reserve)
+    verdict = verify(problem.graph, problem.costs.amounts, schedule, claim, reserve=reserve, runtime=problem.runtime)
     if not verdict.passed:
         raise VerificationError(
             f"the schedule failed verification: {verdict.violations[0]}; this is a bug in checkmate, nothing was written"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from .costs import Costs
 from .graph import LARGEST_BYTES, Graph
+from .runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Problem:
     """Operations that read each value, ascending."""
     kept: tuple[bool, ...]
     """Graph outputs: alive at the end."""
+    runtime: Runtime = Runtime.GENERIC
+    """By whose memory model schedules are judged. The problem itself knows no computing in place: what fits it fits any runtime."""
 
     @property
     def count(self) -> int:
@@ -76,7 +79,9 @@ class Problem:
         return self.graph.values[self.graph_value[value]].name
 
 
-def build_problem(graph: Graph, costs: Costs, *, budget: int = LARGEST_BYTES, reserve: int = 0) -> Problem:
+def build_problem(
+    graph: Graph, costs: Costs, *, budget: int = LARGEST_BYTES, reserve: int = 0, runtime: Runtime = Runtime.GENERIC
+) -> Problem:
     """Contract the views and number what remains, in the graph's order."""
     operations = [index for index, operation in enumerate(graph.operations) if not operation.view]
     values = [value for index in operations for value in graph.operations[index].outputs]
@@ -111,6 +116,7 @@ def build_problem(graph: Graph, costs: Costs, *, budget: int = LARGEST_BYTES, re
         producer=tuple(producer),
         consumers=tuple(tuple(users) for users in consumers),
         kept=tuple(value in kept for value in range(len(values))),
+        runtime=runtime,
     )
 
 

@@ -19,6 +19,7 @@ from ..core.events import relative_gap
 from ..core.graph import Graph
 from ..core.plan import plan_of
 from ..core.result import Status, Stop
+from ..core.runtime import Runtime
 from ..core.schedule import Action, Schedule, Step
 from .strict_json import Fields, check_header, describe, quote, suggestion
 
@@ -32,7 +33,7 @@ _STATUSES = (Status.OPTIMAL, Status.FEASIBLE)
 _DERIVED = ("ideal_cost", "overhead", "gap", "recomputed", "recomputations", "plan")
 _KEYS = (
     *("format", "version", "graph", "strategy", "status", "stop", "budget_bytes", "reserve_bytes", "peak_bytes", "keep_all_peak_bytes"),
-    *("cost", "ideal_cost", "overhead", "bound", "gap", "bound_scope", "recomputed", "recomputations"),
+    *("runtime", "cost", "ideal_cost", "overhead", "bound", "gap", "bound_scope", "recomputed", "recomputations"),
     *("seed", "provenance", "versions", "run", "costs", "plan", "steps"),
 )
 
@@ -70,6 +71,8 @@ class ScheduleDocument:
     bound_scope: str = PAPER_SCOPE
     provenance: Mapping[str, str | int | float] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    runtime: Runtime = Runtime.GENERIC
+    """By whose memory model the peaks are."""
 
     @property
     def ideal_cost(self) -> float:
@@ -101,6 +104,7 @@ def render_schedule(document: ScheduleDocument, graph: Graph) -> dict[str, objec
         "reserve_bytes": document.reserve_bytes,
         "peak_bytes": document.peak_bytes,
         "keep_all_peak_bytes": document.keep_all_peak_bytes,
+        "runtime": document.runtime.value,
         "cost": document.cost,
         "ideal_cost": document.ideal_cost,
         "overhead": document.overhead,
@@ -173,6 +177,7 @@ def parse_schedule(document: object, graph: Graph, where: str = "schedule") -> S
         bound_scope=top.text("bound_scope", empty=True),
         provenance=_notes(top.child("provenance")),
         versions={key: versions.text(key) for versions in (top.child("versions"),) for key in versions.content},
+        runtime=_choice(top, "runtime", tuple(Runtime)),
     )
 
 

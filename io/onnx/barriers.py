@@ -5,8 +5,7 @@
     x'    = Unsqueeze(x, token)        `x` with no new dimensions: the same memory
 
 Whoever reads x' runs after whoever makes `late`, whatever onnxruntime thinks of the order, and none of its optimizers sees through it.
-x' is declared with a name for its first dimension that nothing else has, so that onnxruntime cannot know its shape to be that of another
-tensor: it would tie the two to one buffer, and hold that from the first use of the one to the last of the other.
+The dimensions of x' get names that nothing else has; see `disguise`.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from .compiled_tensors import CompiledTensors
 from .elements import INT64
 from .stored import Array
-from .tensor_types import tensor_of, tensor_type
+from .tensor_types import tensor_type
 
 BFLOAT16 = 16
 _COMPRESSIBLE = frozenset(range(1, 14))
@@ -40,7 +39,6 @@ class Barriers:
         self._unused = unused
         self._stored: dict[str, TensorProto] = {}
         self._count = 0
-        self.declarations: list[ValueInfoProto] = []
 
     @property
     def stored(self) -> list[TensorProto]:
@@ -50,8 +48,8 @@ class Barriers:
         """Can a barrier wait for this tensor, or hold it back?"""
         return self._tensors.element(name) in _ANCHORED
 
-    def nothing_of(self, late: str) -> list[NodeProto]:
-        """Nodes that make an empty tensor of one dimension from a tensor, the last of which names it."""
+    def token_of(self, late: str) -> list[NodeProto]:
+        """Nodes that make an empty list of axes from a tensor; the last of them names it."""
         self._count += 1
         nodes: list[NodeProto] = []
         element = self._tensors.element(late)
@@ -66,37 +64,24 @@ class Barriers:
             nodes.append(self._node("Slice", [late, zero, zero], "nothing"))
         else:
             nodes.append(self._node("Slice", [late], "nothing", starts=[0], ends=[0], axes=[0]))
-        self._tensors.add(nodes[-1].output[0], tensor_type(element or INT64, (0,)))
+        if element != INT64:
+            nodes.append(self._node("Cast", [nodes[-1].output[0]], "token", to=INT64))
+        self._tensors.add(nodes[-1].output[0], tensor_type(INT64, (0,)))
         return nodes
 
-    def held_back(self, name: str, nothing: str, *, own_dimension: bool) -> list[NodeProto]:
-        """Nodes that give a tensor another name, under which it is there only after the empty tensor is."""
+    def held_back(self, name: str, token: str) -> list[NodeProto]:
+        """Nodes that give a tensor another name, under which it is there only after the token is."""
+        self._count += 1
         nodes: list[NodeProto] = []
-        if self._tensors.element(nothing) != INT64:
-            nodes.append(self._node("Cast", [nothing], "token", to=INT64))
-            self._tensors.add(nodes[-1].output[0], tensor_type(INT64, (0,)))
-            nothing = nodes[-1].output[0]
         if self._opset >= _FIRST_OPSET_OF_UNSQUEEZE_INPUTS:
-            nodes.append(self._node("Unsqueeze", [name, nothing], "after"))
+            nodes.append(self._node("Unsqueeze", [name, token], "after"))
         else:
             rank = self._tensors.rank(name)
-            nodes.append(self._node("Concat", [self._numbers(f"same{rank}", [0] * rank), nothing], "shape", axis=0))
+            nodes.append(self._node("Concat", [self._numbers(f"same{rank}", [0] * rank), token], "shape", axis=0))
             self._tensors.add(nodes[-1].output[0], tensor_type(INT64, (rank,)))
             nodes.append(self._node("Reshape", [name, nodes[-1].output[0]], "after"))
-        after = nodes[-1].output[0]
-        seen = self._tensors.seen(name) or self._tensors.type_of(name)
-        self.declarations.append(ValueInfoProto(name=after, type=self._renamed(seen) if own_dimension else seen))
-        self._tensors.add(after, self._tensors.type_of(name), declared=True)
+        self._tensors.add(nodes[-1].output[0], self._tensors.type_of(name))
         return nodes
-
-    def _renamed(self, type_: TypeProto) -> TypeProto:
-        copy = TypeProto()
-        copy.CopyFrom(type_)
-        tensor = tensor_of(copy)
-        if tensor is not None and tensor.shape.dim:
-            tensor.shape.dim[0].Clear()
-            tensor.shape.dim[0].dim_param = f"checkmate_{self._count}"
-        return copy
 
     def _node(self, operator: str, inputs: list[str], role: str, **attributes: Any) -> NodeProto:
         name = self._unused(f"checkmate/{self._count}/{role}")

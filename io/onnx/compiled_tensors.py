@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-import onnx
-from onnx import NodeProto, TypeProto
+from onnx import NodeProto, TypeProto, ValueInfoProto
 
 from .files import plain_domain
 from .reader import OnnxModel
-from .runtime_view import RuntimeView, is_complete
+from .runtime_view import RuntimeView
 from .scope import Scope
 from .shapes import ContradictionError, inferred_types
-from .tensor_types import tensor_of
+from .tensor_types import shape_of, tensor_of, type_bytes
 
 
 class CompiledTensors:
-    """Types as we know them (`types`) and as onnxruntime knew them in the original (`seen`), by the names of the compiled model."""
+    """Types by the names of the compiled model, as we know them and as onnxruntime will."""
 
     def __init__(self, model: OnnxModel, opsets: Mapping[str, int], copies: Mapping[str, str]) -> None:
-        self._model = model
-        self._opsets = opsets
+        graph = model.proto.graph
+        self._ir_version = model.proto.ir_version
         self._original = copies
-        self._declared: set[str] = set()
+        self._declared = model.declared
         self._types: dict[str, TypeProto] = dict(model.types)
         self._types.update((copy, model.types[name]) for copy, name in copies.items() if name in model.types)
-        graph = model.proto.graph
+        self._scope = Scope(opsets, ChainMap(self._types), numbers=ChainMap(dict(model.numbers)))
+        self._scope.declare(graph.output)
         self.stored = {tensor.name for tensor in graph.initializer} | {tensor.values.name for tensor in graph.sparse_initializer}
         self.stored |= {node.output[0] for node in graph.node if is_constant(node) and node.output}
+        fed = {info.name for info in graph.input}
+        hidden = {name for name in model.numbers if name not in self.stored}
+        hidden |= {copy for copy, name in copies.items() if name in hidden}
+        self._view = RuntimeView({name: type_ for name, type_ in model.seen.items() if name in fed}, hidden)
 
     def learn(self, node: NodeProto) -> None:
         """Types of what was inside a function follow from what went in."""
@@ -37,17 +41,23 @@ class CompiledTensors:
         if all(name in self._types for name in node.output if name):
             return
         try:
-            found = inferred_types(node, Scope(self._opsets, ChainMap(self._types)), self._model.proto.ir_version)
+            found = inferred_types(node, self._scope, self._ir_version)
         except ContradictionError:
             return
         for name, type_ in found.items():
             self._types.setdefault(name, type_)
 
-    def add(self, name: str, type_: TypeProto, *, declared: bool = False) -> None:
-        """A tensor the original does not have. Of a declared one onnxruntime knows what the file says and no more."""
+    def add(self, name: str, type_: TypeProto) -> None:
+        """A tensor the original does not have."""
         self._types[name] = type_
-        if declared:
-            self._declared.add(name)
+
+    def keep_declared(self, infos: Iterable[ValueInfoProto]) -> None:
+        """Declarations of the original that stay in the file."""
+        self._scope.declare(infos)
+
+    def declare(self, name: str, type_: TypeProto) -> None:
+        """Let onnxruntime know of a tensor what a new declaration says."""
+        self._view.types[name] = type_
 
     def element(self, name: str) -> int | None:
         """The element type of a tensor whose rank is known; None for anything else."""
@@ -55,44 +65,31 @@ class CompiledTensors:
         tensor = None if type_ is None or type_.WhichOneof("value") != "tensor_type" else tensor_of(type_)
         return tensor.elem_type if tensor is not None and tensor.HasField("shape") else None
 
-    def type_of(self, name: str) -> TypeProto:
-        return self._types[name]
-
     def rank(self, name: str) -> int:
         return len(self._types[name].tensor_type.shape.dim)
 
+    def type_of(self, name: str) -> TypeProto:
+        return self._types[name]
+
+    def bytes(self, name: str) -> int:
+        return (type_bytes(self._types[name]) if name in self._types else None) or 0
+
+    def is_declared(self, name: str) -> bool:
+        """Do we know the size only because the file declares it?"""
+        return self._original.get(name, name) in self._declared
+
     def seen(self, name: str) -> TypeProto | None:
-        """The type as onnxruntime knew it in the original."""
-        original = self._original.get(name, name)
-        return self._model.seen.get(original) or self._types.get(name)
+        """The type as onnxruntime will know it, as far as the nodes so far tell."""
+        return self._view.type_of(self._scope, name)
 
-    def declares(self, name: str) -> bool:
-        """Is the shape known only because the file declares it?"""
-        return name in self._declared or self._original.get(name, name) in self._model.declared
+    def outputs_of(self, node: NodeProto) -> dict[str, TypeProto]:
+        """What onnxruntime will know of a node's outputs."""
+        known = (name for name in node.output if shape_of(self._types.get(name)) is not None and not self.is_declared(name))
+        found = {name: self._types[name] for name in known}
+        return self._view.outputs_of(node, self._scope, self._ir_version, found)
 
-    def missing_declarations(self, graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
-        """Types that onnxruntime knew in the original and cannot find out in the compiled graph, where dimensions have other names."""
-        scope = Scope(self._opsets, ChainMap(self._types), numbers=ChainMap(dict(self._model.numbers)))
-        scope.declare(graph.value_info)
-        scope.declare(graph.output)
-        hidden = {name for name in self._model.numbers if name not in self.stored}
-        hidden |= {copy for copy, name in self._original.items() if name in hidden}
-        fed = {info.name for info in graph.input}
-        view = RuntimeView({name: type_ for name, type_ in self._model.seen.items() if name in fed}, hidden)
-        missing: list[onnx.ValueInfoProto] = []
-        for node in graph.node:
-            if is_constant(node):
-                continue
-            found = {name: self._types[name] for name in node.output if name in self._types and not self.declares(name)}
-            view.follow(node, scope, self._model.proto.ir_version, found, ())
-            for name in node.output:
-                if not name or is_complete(view.type_of(scope, name)):
-                    continue
-                before = self.seen(name)
-                if before is not None and is_complete(before):
-                    missing.append(onnx.ValueInfoProto(name=name, type=before))
-                    view.types[name] = before
-        return missing
+    def follow(self, types: Mapping[str, TypeProto]) -> None:
+        self._view.learn(self._scope, types)
 
 
 def is_constant(node: NodeProto) -> bool:

@@ -48,7 +48,7 @@ class OnnxModel:
     numbers: Mapping[str, Array] = field(default_factory=dict)
     """The contents of the small tensors that say shapes, stored or folded."""
     declared: frozenset[str] = frozenset()
-    """Computed tensors whose shapes are known, to onnxruntime or to us, only as far as the file declares them."""
+    """Computed tensors whose size is known only because the file declares it."""
     seen: Mapping[str, TypeProto] = field(default_factory=dict)
     """Types as onnxruntime knows them before it runs, where that is less than `types` says."""
 
@@ -92,7 +92,7 @@ def _read(source: Path | bytes, path: Path | None, label: str, name: str, dims: 
         path=path,
         types=dict(scope.types),
         numbers=dict(scope.numbers),
-        declared=frozenset(view.relied),
+        declared=frozenset(scope.relied),
         seen=view.types,
     )
 

@@ -1,7 +1,7 @@
 """What onnxruntime knows of each tensor before anything runs, where that is less than we know.
 
 It keeps symbolic dimensions, and it does no arithmetic on shapes: behind a Reshape to a computed shape it knows no shape at all. Whether it
-computes in place depends on that, so it is followed here with the same inference it uses, onnx's.
+computes in place, and which buffers it ties together, depends on that; so it is followed here with the same inference it uses, onnx's.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ class RuntimeView:
     """Only where they differ from those of the scope."""
     hidden: set[str] = field(default_factory=set)
     """Tensors whose numbers only we know."""
-    relied: set[str] = field(default_factory=set)
-    """Tensors of which the shape is known, to onnxruntime or to us, only because the file declares it."""
 
     def type_of(self, scope: Scope, name: str) -> TypeProto | None:
         return self.types.get(name) or scope.types.get(name)
@@ -34,15 +32,16 @@ class RuntimeView:
     def follow(self, node: NodeProto, scope: Scope, ir_version: int, found: Mapping[str, TypeProto], numbers: Container[str]) -> None:
         """After a node's outputs are defined in the scope: `found` is what inference says of them, `numbers` those with known numbers."""
         self.hidden.update(name for name in node.output if name in numbers)
-        seen = found
+        self.learn(scope, self.outputs_of(node, scope, ir_version, found))
+
+    def outputs_of(self, node: NodeProto, scope: Scope, ir_version: int, found: Mapping[str, TypeProto]) -> dict[str, TypeProto]:
+        """What onnxruntime knows of a node's outputs; `found` is what inference says with all that we know."""
         if any(name in self.types or name in self.hidden for name in node.input):
-            seen = self._inferred(node, scope, ir_version)
-        for name in node.output:
-            if not name:
-                continue
-            if shape_of(found.get(name)) is None or not is_complete(seen.get(name)):
-                self.relied.add(name)
-            type_ = _merged(seen.get(name), scope.declared.get(name))
+            found = self._inferred(node, scope, ir_version)
+        return {name: _merged(found.get(name), scope.declared.get(name)) for name in node.output if name}
+
+    def learn(self, scope: Scope, types: Mapping[str, TypeProto]) -> None:
+        for name, type_ in types.items():
             if shape_of(type_) is None or shape_of(type_) != shape_of(scope.types.get(name)):
                 self.types[name] = type_
 
@@ -53,14 +52,6 @@ class RuntimeView:
             return inferred_types(node, Scope(scope.opsets, types, numbers=ChainMap(numbers)), ir_version)
         except ContradictionError:
             return {}
-
-
-def is_complete(type_: TypeProto | None) -> bool:
-    """Has every dimension a number or a name?"""
-    tensor = None if type_ is None else tensor_of(type_)
-    if tensor is None or not tensor.HasField("shape"):
-        return False
-    return all(dimension.HasField("dim_value") or dimension.dim_param for dimension in tensor.shape.dim)
 
 
 def _merged(inferred: TypeProto | None, declared: TypeProto | None) -> TypeProto:

@@ -49,6 +49,8 @@ class Scope:
     """Types the file states for computed tensors, as they stand there."""
     fixed: Counter[str] = field(default_factory=Counter)
     """Bytes of stored tensors, by kind."""
+    relied: set[str] = field(default_factory=set)
+    """Computed tensors whose size is known only because the file states it."""
     troubles: list[str] | None = None
     """Inside functions and subgraphs a size that stays unknown is noted here and passed over: only what comes out must be known."""
 

@@ -149,6 +149,8 @@ def _define(model: Model, scope: Scope, node: NodeProto, name: str, output: str,
         scope.types[output] = TypeProto() if type_ is None else type_
         return 0
     scope.define(output, type_, size)
+    if shape_of(facts.types.get(output)) is None:
+        scope.relied.add(output)
     if output in facts.numbers:
         scope.numbers[output] = facts.numbers[output]
     return size

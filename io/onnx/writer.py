@@ -11,7 +11,7 @@ them differ, and `anchors` makes the order hold; the settings under which memory
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import onnx
@@ -21,21 +21,44 @@ from ...core.errors import VerificationError
 from ...core.schedule import Schedule
 from ..runtime.session import EXACT_SETTINGS
 from .anchoring import Anchor
-from .anchors import anchored
+from .anchors import Anchors, with_sinks
 from .barriers import Barriers
+from .captures import reads
 from .compiled_tensors import CompiledTensors, is_constant
+from .disguise import Disguise
 from .files import opset_versions
 from .functions import local_functions
 from .inlining import Inliner
 from .reader import OnnxModel
 from .rebinding import all_names, rename_reads
 from .statistics import freeze_unread_statistics
+from .tensor_types import dimensions_of
 
 VERSION_KEY = "checkmate.version"
 ANCHOR_KEY = "checkmate.anchor"
 SETTING_PREFIX = "checkmate.session."
 RECOMPUTE_ATTRIBUTE = "__checkmate_recompute"
 """Attributes that begin with two underscores are ignored by every runtime, but nodes that differ in them are not merged."""
+
+
+_FUSED_WITH_GEMM = frozenset(
+    {
+        *(
+            "Affine",
+            "Elu",
+            "HardSigmoid",
+            "LeakyRelu",
+            "ParametricSoftplus",
+            "Relu",
+            "ScaledTanh",
+            "Selu",
+            "Sigmoid",
+            "Softplus",
+            "Softsign",
+        ),
+        *("Tanh", "ThresholdedRelu"),
+    }
+)
 
 
 def compile_model(
@@ -99,32 +122,53 @@ def _anchor(compiled: onnx.ModelProto, model: OnnxModel, copies: Sequence[_Copy]
     opsets = opset_versions(model.proto.opset_import)
     inliner = Inliner(local_functions(model.proto), opsets, naming.unused)
     nodes = list(graph.node)
+    runs = [0] * len(nodes)
     for copy in copies:
-        for node in inliner.expanded(copy.node):
-            if copy.run and not is_constant(node):
-                node.attribute.append(onnx.helper.make_attribute(RECOMPUTE_ATTRIBUTE, copy.run))
-            nodes.append(node)
+        inside = list(inliner.expanded(copy.node))
+        nodes += inside
+        runs += [copy.run] * len(inside)
+    _mark_copies(nodes, runs)
     compiled.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in inliner.imports.items())
     tensors = CompiledTensors(model, opsets | inliner.imports, naming.copies)
     barriers = Barriers(tensors, opsets.get("", 0) or inliner.imports.get("", 0), naming.unused)
-    ordered = anchor is Anchor.FULL
-    settled = list(anchored(nodes, {info.name for info in graph.output}, tensors, barriers, ordered=ordered))
+    wanted = {info.name for info in graph.output}
+    read = {name for node in nodes for name in reads(node)}
     del graph.node[:]
-    graph.node.extend(settled)
+    if anchor is Anchor.ATTR:
+        graph.node.extend(with_sinks(nodes, barriers, tensors, read | wanted))
+        graph.initializer.extend(barriers.stored)
+        return
+    disguise = Disguise(tensors, _dimension_names(model.proto.graph))
+    _keep_declarations(graph, tensors, {name for node in nodes for name in node.output})
+    graph.node.extend(Anchors(tensors, barriers, disguise, wanted, read).chained(nodes))
     graph.initializer.extend(barriers.stored)
-    if ordered:
-        _leave_shapes_to_inference(graph, tensors)
-    graph.value_info.extend(barriers.declarations)
-    if ordered:
-        graph.value_info.extend(tensors.missing_declarations(graph))
+    graph.value_info.extend(disguise.declarations)
 
 
-def _leave_shapes_to_inference(graph: onnx.GraphProto, tensors: CompiledTensors) -> None:
-    """Declared numbers would overrule the dimensions that barriers rename, and let onnxruntime tie buffers again."""
-    made = {name for node in graph.node for name in node.output}
-    kept = [info for info in graph.value_info if info.name not in made or tensors.declares(info.name)]
+def _mark_copies(nodes: Sequence[onnx.NodeProto], runs: Sequence[int]) -> None:
+    """Make every copy differ from its original.
+
+    Not an activation that alone reads its input: nothing could be merged with it, but onnxruntime may fuse it with the Gemm before it, and
+    then chokes on the attribute.
+    """
+    readers = Counter(name for node in nodes for name in reads(node))
+    for node, run in zip(nodes, runs, strict=True):
+        if not run or is_constant(node) or (node.op_type in _FUSED_WITH_GEMM and readers[node.input[0]] == 1):
+            continue
+        node.attribute.append(onnx.helper.make_attribute(RECOMPUTE_ATTRIBUTE, run))
+
+
+def _keep_declarations(graph: onnx.GraphProto, tensors: CompiledTensors, made: Set[str]) -> None:
+    """Only those that are needed: declared numbers would undo the disguise."""
+    kept = [info for info in graph.value_info if info.name not in made or tensors.is_declared(info.name)]
     del graph.value_info[:]
     graph.value_info.extend(kept)
+    tensors.keep_declared(kept)
+
+
+def _dimension_names(graph: onnx.GraphProto) -> set[str]:
+    infos = (*graph.input, *graph.output, *graph.value_info)
+    return {dimension.dim_param for info in infos for dimension in dimensions_of(info.type) if dimension.dim_param}
 
 
 class _Naming:
