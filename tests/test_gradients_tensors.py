@@ -210,8 +210,30 @@ def test_rms_normalization_by_its_body() -> None:
     check_node("RMSNormalization", [normal(2, 3, 4), normal(4)], opset=23, epsilon=1e-3, exact=False)
 
 
-def test_attention_by_its_body() -> None:
-    check_node("Attention", [normal(1, 2, 3, 4), normal(1, 2, 5, 4), normal(1, 2, 5, 4)], opset=23)
+@pytest.mark.parametrize(
+    ("query", "key", "more", "attributes"),
+    [
+        ((1, 2, 3, 4), (1, 2, 5, 4), [], {}),
+        ((1, 2, 3, 4), (1, 2, 3, 4), [], {"is_causal": 1}),
+        ((1, 3, 8), (1, 5, 8), [], {"q_num_heads": 2, "kv_num_heads": 2}),
+        ((1, 4, 3, 4), (1, 2, 5, 4), [normal(3, 5)], {}),
+        ((1, 2, 3, 4), (1, 2, 5, 4), [np.asarray([[True] * 4 + [False]] * 3)], {"scale": 0.3}),
+    ],
+)
+def test_attention_by_its_body(query: tuple[int, ...], key: tuple[int, ...], more: list[Any], attributes: dict[str, Any]) -> None:
+    check_node("Attention", [normal(*query), normal(*key), normal(*key), *more], opset=23, **attributes)
+
+
+def test_other_operators_by_their_bodies() -> None:
+    check_node("Celu", [normal(2, 3)], alpha=0.7, exact=False)
+    check_node("Shrink", [normal(2, 3)], lambd=0.1)
+    check_node("ReduceLogSum", [RANDOM.uniform(0.5, 2, (2, 3)), whole(1)], trained=[0])
+    check_node("GroupNormalization", [normal(2, 4, 3), normal(4), normal(4)], num_groups=2, exact=False)
+    check_node("MeanVarianceNormalization", [normal(2, 3, 2, 2)], exact=False)
+
+
+def test_swish() -> None:
+    check_node("Swish", [normal(2, 3)], opset=24, alpha=0.7)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])

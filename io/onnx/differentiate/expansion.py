@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import ModelProto, NodeProto, ValueInfoProto, defs, helper, inliner
 
 from ....core.errors import InputError
+from ..attributes import find
 from ..files import plain_domain
 from ..gradients import GRADIENTS, WITHOUT_GRADIENT
 from .forward import Forward, named_apart
@@ -15,20 +16,31 @@ _ROUNDS = 4
 
 def expand_composites(forward: Forward) -> None:
     for _ in range(_ROUNDS):
-        operators = sorted({node.op_type for node in forward.nodes if _is_composite(node, forward.opset)})
-        if not operators:
+        composites = [(node, schema) for node in forward.nodes if (schema := _composite(node, forward.opset)) is not None]
+        if not composites:
             return
-        _inline(forward, operators)
+        for node, schema in composites:
+            _state_defaults(node, schema)
+        _inline(forward, sorted({node.op_type for node, _ in composites}))
 
 
-def _is_composite(node: NodeProto, opset: int) -> bool:
+def _composite(node: NodeProto, opset: int) -> defs.OpSchema | None:
+    """The definition of an operator that has a body, and for which we have nothing better."""
     if plain_domain(node.domain) or node.op_type in GRADIENTS or node.op_type in WITHOUT_GRADIENT:
-        return False
+        return None
     try:
         schema = defs.get_schema(node.op_type, opset, "")
     except defs.SchemaError:
-        return False
-    return bool(getattr(schema, "has_function", False) or getattr(schema, "has_context_dependent_function", False))
+        return None
+    has_body = getattr(schema, "has_function", False) or getattr(schema, "has_context_dependent_function", False)
+    return schema if has_body else None
+
+
+def _state_defaults(node: NodeProto, schema: defs.OpSchema) -> None:
+    """The inliner leaves holes in the body where an attribute is not given, even if it has a default."""
+    for name, attribute in schema.attributes.items():
+        if attribute.default_value.type and find(node, name) is None:
+            node.attribute.append(attribute.default_value)
 
 
 def _inline(forward: Forward, operators: list[str]) -> None:
