@@ -74,13 +74,6 @@ class GraphBuilder:
             self._by_content[key] = name
         return self._by_content[key]
 
-    def private_array(self, numbers: Array, label: str) -> str:
-        """A constant that is shared with no one, even if another holds the same numbers."""
-        tensor = numpy_helper.from_array(numbers, self.unused(label))
-        self.constants[tensor.name] = tensor
-        self.tensors.add_stored([tensor])
-        return tensor.name
-
     def integers(self, values: Sequence[int]) -> str:
         return self.array(np.asarray(values, np.int64).reshape(-1), "integers")
 
@@ -91,9 +84,6 @@ class GraphBuilder:
         """A number of the element type of another tensor."""
         dtype = helper.tensor_dtype_to_np_dtype(self.tensors.element(like))
         return self.array(np.asarray(value).astype(dtype), "number")
-
-    def truth(self, value: bool) -> str:
-        return self.array(np.asarray(value, np.bool_), "truth")
 
     def shape_tensor(self, shape: Shape, like: str | None = None) -> str:
         """A shape as an int64 tensor: a constant, or put together from the sizes of the graph's inputs (or of `like`) at run time."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import NodeProto, helper, numpy_helper
 
-from ..attributes import find, integer
+from ..attributes import find
 from ..files import plain_domain
 from .forward import Forward
 from .tensors import Tensors
@@ -67,10 +67,6 @@ def set_dropout(forward: Forward, mode: str, seed: int) -> None:
         if mode == "train" and find(node, "seed") is None:
             node.attribute.append(helper.make_attribute("seed", seed))
             seed += 1
-
-
-def is_training(node: NodeProto) -> bool:
-    return integer(node, "training_mode", 0) == 1
 
 
 def _keep_attributes(node: NodeProto, *, without: tuple[str, ...]) -> None:

@@ -28,8 +28,8 @@ _SETTINGS: dict[str, frozenset[int]] = {
     "Upsample": frozenset({1}),
 }
 """Inputs that say how an operator works: what is stored for them is no weight."""
-_STATISTICS = frozenset({3, 4})
-"""Of BatchNormalization: running mean and variance."""
+_STATISTICS = (("BatchNormalization", 3), ("BatchNormalization", 4))
+"""Running mean and variance."""
 _MASK = -1e4
 """Exporters write "never look there" as a number below this."""
 
@@ -38,11 +38,7 @@ def find_parameters(forward: Forward, tensors: Tensors, options: TrainingOptions
     """Every stored float tensor a training loop may own, with its role. Numbers that merely configure the model are left out."""
     found = list(_stored(forward, tensors))
     uses = _uses(forward.nodes)
-    statistics = {
-        name
-        for name in found_names(found)
-        if any(place == ("BatchNormalization", 3) or place == ("BatchNormalization", 4) for place in uses.get(name, ()))
-    }
+    statistics = {name for name in found_names(found) if any(use in _STATISTICS for use in uses.get(name, ()))}
     candidates = [parameter for parameter in found if parameter.name not in statistics and _is_used_as_data(uses.get(parameter.name, ()))]
     names = found_names(candidates)
     movable = set(names)

@@ -82,10 +82,6 @@ class Tensors:
                 if name in names:
                     scope.define(name, type_, size)
 
-    def define_like(self, name: str, like: str) -> None:
-        for _, scope in self._points:
-            scope.define(name, scope.types[like], scope.sizes[like])
-
     def rename(self, old: str, new: str) -> None:
         for _, scope in self._points:
             scope.types[new] = scope.types.pop(old)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 
@@ -140,37 +141,48 @@ def _as_convolution(context: GradientContext, x: str, dy: str, window: Window) -
 
 
 def _tap_by_tap(context: GradientContext, x: str, dy: str, weight: str, window: Window, group: int) -> str:
-    """For every tap what it saw, times the gradient.
-
-    Either one product per example, summed over the batch, or, where the weights are larger than what flows, with channels in front and
-    batch and places as one axis, so that one product is all.
-    """
-    builder, kernel = context.builder, window.kernel
-    count = len(kernel)
-    stops = [context.size(dy, axis + 2) for axis in range(count)]
-    outputs = context.size(dy, 1) // group
-    inputs = context.size(x, 1) // group
-    in_one = group == 1 and inputs * outputs > (inputs + outputs) * prod(stops)
-    if in_one:
-        swap = [1, 0, *range(2, 2 + count)]
-        x, dy = builder.transpose(x, swap), builder.transpose(dy, swap)
-    padded = builder.pad(x, [0, 0, *window.begins, 0, 0, *window.ends])
-    rows = _flat(context, dy) if in_one else _grouped(context, dy, outputs, group, prod(stops))
+    """For every tap what it saw, times the gradient."""
+    inputs, outputs = context.size(x, 1) // group, context.size(dy, 1) // group
+    stops = context.sizes_of(dy, 2)
+    if group == 1 and inputs * outputs > (inputs + outputs) * prod(stops):
+        return _in_one_product(context, x, dy, weight, window)
+    builder = context.builder
+    rows = _grouped(context, dy, outputs, group, prod(stops))
+    rank = context.rank(rows)
+    if inputs > 1 or group == 1:
+        rows = builder.transpose(rows, [*range(rank - 2), rank - 1, rank - 2])
     taps = []
-    for tap in product(*map(range, kernel)):
+    for seen in _seen(context, x, stops, window):
+        found = _product(context, _grouped(context, seen, inputs, group, prod(stops)), rows, inputs)
+        taps.append(builder.add("Unsqueeze", found, builder.integers([rank - 1])))
+    joined = context.add("Concat", *taps, axis=-1) if len(taps) > 1 else taps[0]
+    return builder.reshape(builder.transpose(joined, [*range(rank - 3), rank - 2, rank - 3, rank - 1]), context.shape(weight))
+
+
+def _seen(context: GradientContext, x: str, stops: Sequence[int], window: Window) -> Iterator[str]:
+    """What each tap of the kernel looks at, in the order of the weights."""
+    builder, count = context.builder, len(window.kernel)
+    padded = builder.pad(x, [0, 0, *window.begins, 0, 0, *window.ends])
+    for tap in product(*map(range, window.kernel)):
         starts = [place * dilation for place, dilation in zip(tap, window.dilations, strict=True)]
         ends = [start + (stop - 1) * stride + 1 for start, stop, stride in zip(starts, stops, window.strides, strict=True)]
-        seen = padded
         if any(start or end != size for start, end, size in zip(starts, ends, context.sizes_of(padded, 2), strict=True)):
-            seen = builder.slice(padded, starts, ends, list(range(2, 2 + count)), list(window.strides))
-        if in_one:
-            found = context.add("Gemm", rows, _flat(context, seen), transB=1)
-            taps.append(builder.add("Unsqueeze", found, builder.integers([2])) if prod(kernel) > 1 else found)
+            yield builder.slice(padded, starts, ends, list(range(2, 2 + count)), list(window.strides))
         else:
-            taps.append(_product(context, rows, _grouped(context, seen, inputs, group, prod(stops)), inputs))
-    joined = taps[0]
-    if len(taps) > 1:
-        joined = context.add("Concat", *taps, axis=-1)
+            yield padded
+
+
+def _in_one_product(context: GradientContext, x: str, dy: str, weight: str, window: Window) -> str:
+    """Where the weights are larger than what flows: channels in front, batch and places as one axis, nothing to sum up afterwards."""
+    builder, count = context.builder, len(window.kernel)
+    swap = [1, 0, *range(2, 2 + count)]
+    stops = context.sizes_of(dy, 2)
+    rows = _flat(context, builder.transpose(dy, swap))
+    taps = []
+    for seen in _seen(context, builder.transpose(x, swap), stops, window):
+        found = context.add("Gemm", rows, _flat(context, seen), transB=1)
+        taps.append(builder.add("Unsqueeze", found, builder.integers([2])))
+    joined = context.add("Concat", *taps, axis=-1) if len(taps) > 1 else taps[0]
     return builder.reshape(joined, context.shape(weight))
 
 
@@ -183,14 +195,10 @@ def _grouped(context: GradientContext, value: str, channels: int, group: int, pl
     return context.builder.reshape(value, (batch, group, channels, places) if group > 1 else (batch, channels, places))
 
 
-def _product(context: GradientContext, rows: str, seen: str, inputs: int) -> str:
-    """Summed over batch and places, one row per output and one column per input channel, an axis for the tap at the end."""
+def _product(context: GradientContext, seen: str, rows: str, inputs: int) -> str:
+    """Summed over batch and places: one row per input channel, one column per output channel."""
     builder = context.builder
-    rank = context.rank(rows)
-    if inputs == 1 and rank == 4:
+    if inputs == 1 and context.rank(rows) == 4:
         total = builder.sum_over(context.add("Mul", rows, seen), [0, 3])
-        return builder.reshape(total, (*context.shape(total), 1, 1))
-    order = [*range(rank - 2), rank - 1, rank - 2]
-    each = context.add("MatMul", rows, builder.transpose(seen, order))
-    total = builder.sum_over(each, [0])
-    return builder.add("Unsqueeze", total, builder.integers([rank - 1]))
+        return builder.add("Unsqueeze", total, builder.integers([1]))
+    return builder.sum_over(context.add("MatMul", seen, rows), [0])
