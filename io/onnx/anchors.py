@@ -17,6 +17,7 @@ from .compiled_tensors import CompiledTensors, is_constant
 from .disguise import Disguise, has_numbers_only
 from .elements import BOOL, INT32, INT64
 from .in_place import in_place_pairs
+from .rebinding import NOTHING
 from .unread import blanked, unread_outputs
 from .views import is_view
 
@@ -47,6 +48,7 @@ class Anchors:
         self._wanted = wanted
         self._read = read | wanted
         self._last = _Last()
+        self._casts: set[str] = set()
 
     def chained(self, nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
         """The nodes in their order, with all that keeps them in it."""
@@ -56,11 +58,16 @@ class Anchors:
                 yield node
                 continue
             blanked(node, self._read)
-            if self._last.late is not None:
+            free = is_view(node, NOTHING) and not self._barriers.can_hold_views
+            if self._last.late is not None and not free:
                 for name in self._held_back(node):
                     yield from self._barrier(name, node)
             yield node
             self._set_apart(node)
+            if node.op_type == "Cast":
+                self._casts.update(node.output)
+            if free:
+                continue
             made = [name for name in node.output if name]
             late = next((name for name in made if self._barriers.can_anchor(name)), None)
             if late is None:
@@ -75,7 +82,7 @@ class Anchors:
         """The inputs a node must read through a barrier, so that it waits and so that its outputs are not known too well."""
         best = self._best_input(node)
         waits = not self._last.outputs.isdisjoint(reads(node))
-        if best is None or (waits and not self._could_be_tied(node)):
+        if best is None or (waits and not self._could_be_tied(node) and not self._could_be_left_out(node)):
             return []
         telling = [name for name in dict.fromkeys(node.input) if self._tells_shape(name)] if self._gets_memory(node) else []
         return telling or [best]
@@ -130,6 +137,10 @@ class Anchors:
         known = self._tensors.outputs_of(node)
         large = (name for name in known if self._tensors.bytes(name) >= _SMALL)
         return any(has_numbers_only(known[name]) and self._may_be_disguised(name) for name in large)
+
+    def _could_be_left_out(self, node: NodeProto) -> bool:
+        """Of two casts in a row onnxruntime leaves out what it thinks makes no difference, whatever the settings."""
+        return node.op_type == "Cast" and node.input[0] in self._casts
 
     def _may_be_disguised(self, name: str) -> bool:
         return self._tensors.element(name) is not None and name not in self._wanted and not self._tensors.is_declared(name)

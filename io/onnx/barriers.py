@@ -44,6 +44,14 @@ class Barriers:
     def stored(self) -> list[TensorProto]:
         return list(self._stored.values())
 
+    @property
+    def can_hold_views(self) -> bool:
+        """Where a barrier is a Reshape, onnxruntime would merge it with a Reshape that follows.
+
+        A view that runs too early does no harm: it takes nothing, and what it looks at is there anyway.
+        """
+        return self._opset >= _FIRST_OPSET_OF_UNSQUEEZE_INPUTS
+
     def can_anchor(self, name: str) -> bool:
         """Can a barrier wait for this tensor, or hold it back?"""
         return self._tensors.element(name) in _ANCHORED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from onnx import FunctionProto, ModelProto, NodeProto
 
@@ -60,6 +60,11 @@ def _weights(functions: Mapping[FunctionKey, FunctionProto]) -> dict[FunctionKey
     if max(depth.values(), default=0) > _DEEPEST_CALLS:
         raise InputError(f"functions call one another more than {_DEEPEST_CALLS} deep: inline them with onnx.inliner")
     return weight
+
+
+def calls_any(nodes: Iterable[NodeProto], functions: Container[FunctionKey]) -> bool:
+    """Does any node, or any inside the subgraphs of one, call one of the functions?"""
+    return any(key in functions for key in _called(nodes))
 
 
 def _called(nodes: Iterable[NodeProto]) -> Iterator[FunctionKey]:

@@ -7,14 +7,20 @@ it may also run in another order.
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...core.costs import unit_costs
 from ...core.graph import Graph
+from ...core.problem import buffers
 from ...core.runtime import Runtime
 from ...core.schedule import Action, Schedule, Step
 from ...core.simulate import simulate
 from .reader import OnnxModel
+
+_BEFORE_OTHERS = frozenset({"Shape", "Size"})
+"""onnxruntime runs these as soon as it can, whatever the order: what they look at may then be freed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,7 @@ class NodeMemory:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Memory at each node, in the order of the file; constants are no nodes."""
+    """Memory at each node, in the order they run; constants are no nodes."""
 
     nodes: tuple[NodeMemory, ...]
     base_bytes: int
@@ -41,28 +47,68 @@ class Prediction:
 
 
 def predict(model: OnnxModel) -> Prediction:
-    """Run the model in thought, in the order of its file as far as that is topological."""
+    """Run the model in thought."""
     graph = model.graph
-    simulation = simulate(graph, unit_costs(graph), as_onnxruntime_frees(graph), runtime=Runtime.ONNXRUNTIME)
+    order = execution_order(model)
+    simulation = simulate(graph, unit_costs(graph), as_onnxruntime_frees(graph, order), runtime=Runtime.ONNXRUNTIME)
     nodes = tuple(
-        NodeMemory(operation.name, memory - operation.workspace - graph.fixed_bytes, memory)
-        for operation, memory in zip(graph.operations, simulation.memory, strict=True)
+        NodeMemory(graph.operations[index].name, memory - graph.operations[index].workspace - graph.fixed_bytes, memory)
+        for index, memory in zip(order, simulation.memory, strict=True)
     )
     return Prediction(nodes, graph.fixed_bytes, max(simulation.peak_bytes, graph.fixed_bytes))
 
 
-def as_onnxruntime_frees(graph: Graph) -> Schedule:
-    """Every operation once, each value freed after its last reader. What nobody reads is never freed: it frees what was read."""
+def execution_order(model: OnnxModel) -> list[int]:
+    """Operations in the order in which onnxruntime runs them: that of the file, but Shape and Size come as soon as they can."""
+    operations = model.graph.operations
+    producers = model.graph.producers()
+    needs = [{producers[value] for value in operation.inputs} for operation in operations]
+    missing = [len(need) for need in needs]
+    followers: list[list[int]] = [[] for _ in operations]
+    for index, need in enumerate(needs):
+        for producer in need:
+            followers[producer].append(index)
+
+    def rank(index: int) -> tuple[bool, int, int]:
+        return operations[index].kind not in _BEFORE_OTHERS, model.node_of[index], index
+
+    ready = [rank(index) for index, count in enumerate(missing) if not count]
+    heapq.heapify(ready)
+    order: list[int] = []
+    while ready:
+        *_, index = heapq.heappop(ready)
+        order.append(index)
+        for follower in followers[index]:
+            missing[follower] -= 1
+            if not missing[follower]:
+                heapq.heappush(ready, rank(follower))
+    return order
+
+
+def as_onnxruntime_frees(graph: Graph, order: Sequence[int]) -> Schedule:
+    """Every operation once, each value freed after its last reader.
+
+    What nobody reads is never freed, unless it shares the memory of something else: a buffer goes when the last reader of all that share it
+    is done.
+    """
     last: dict[int, int] = {}
-    for index, operation in enumerate(graph.operations):
-        last.update(dict.fromkeys(operation.inputs, index))
-    for output in graph.outputs:
-        last.pop(output, None)
-    freed: list[list[int]] = [[] for _ in graph.operations]
-    for value, index in last.items():
-        freed[index].append(value)
+    for position, index in enumerate(order):
+        last.update(dict.fromkeys(graph.operations[index].inputs, position))
+    forever = len(order)
+    last.update(dict.fromkeys(graph.outputs, forever))
+    owners = buffers(graph)
+    held: dict[int, int] = {}
+    """The last read of each buffer."""
+    for value, position in last.items():
+        owner = owners[value]
+        if owner is not None:
+            held[owner] = max(position, held.get(owner, -1))
     steps: list[Step] = []
-    for index, values in enumerate(freed):
+    for position, index in enumerate(order):
+        operation = graph.operations[index]
         steps.append(Step(Action.COMPUTE, index))
-        steps.extend(Step(Action.FREE, value) for value in sorted(values))
+        freed = [value for value in operation.inputs if last[value] == position]
+        overwritten = {target for source, target in operation.in_place if (owner := owners[source]) is not None and held[owner] == position}
+        freed += [value for value in operation.outputs if value not in last and (operation.view or value in overwritten)]
+        steps.extend(Step(Action.FREE, value) for value in sorted(freed))
     return Schedule(tuple(steps))

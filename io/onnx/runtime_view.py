@@ -1,7 +1,8 @@
 """What onnxruntime knows of each tensor before anything runs, where that is less than we know.
 
-It keeps symbolic dimensions, and it does no arithmetic on shapes: behind a Reshape to a computed shape it knows no shape at all. Whether it
-computes in place, and which buffers it ties together, depends on that; so it is followed here with the same inference it uses, onnx's.
+It keeps symbolic dimensions, and it does little arithmetic on shapes (how much depends on its version; here it is none but Shape itself):
+behind a Reshape to a computed shape it knows no shape at all. Whether it computes in place, and which buffers it ties together, depends on
+that; so it is followed here with the same inference it uses, onnx's.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class RuntimeView:
 
     def follow(self, node: NodeProto, scope: Scope, ir_version: int, found: Mapping[str, TypeProto], numbers: Container[str]) -> None:
         """After a node's outputs are defined in the scope: `found` is what inference says of them, `numbers` those with known numbers."""
-        self.hidden.update(name for name in node.output if name in numbers)
+        if node.op_type != "Shape" or not all(_is_known(self.type_of(scope, name)) for name in node.input):
+            self.hidden.update(name for name in node.output if name in numbers)
         self.learn(scope, self.outputs_of(node, scope, ir_version, found))
 
     def outputs_of(self, node: NodeProto, scope: Scope, ir_version: int, found: Mapping[str, TypeProto]) -> dict[str, TypeProto]:
@@ -52,6 +54,10 @@ class RuntimeView:
             return inferred_types(node, Scope(scope.opsets, types, numbers=ChainMap(numbers)), ir_version)
         except ContradictionError:
             return {}
+
+
+def _is_known(type_: TypeProto | None) -> bool:
+    return shape_of(type_) is not None
 
 
 def _merged(inferred: TypeProto | None, declared: TypeProto | None) -> TypeProto:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from onnx import NodeProto, TypeProto
 
+from .attributes import find
 from .elements import INT64
 from .scope import Scope
 from .stored import Array
@@ -22,8 +23,10 @@ def solve_selection(node: NodeProto, scope: Scope, type_: TypeProto) -> None:
         return
     condition = scope.numbers.get(node.input[1])
     tensor = tensor_of(type_)
-    if condition is None or tensor is None or not tensor.HasField("shape"):
+    if condition is None or tensor is None:
         return
+    if not tensor.HasField("shape") and find(node, "axis") is None:
+        tensor.shape.dim.add()
     free = [dimension for dimension in tensor.shape.dim if not is_settled(dimension)]
     if len(free) == 1:
         free[0].dim_value = int(np.count_nonzero(condition))

@@ -9,6 +9,7 @@ from onnx import NodeProto, defs
 
 from .files import plain_domain
 from .in_place import updates_in_place
+from .views import is_view
 
 _OPTIONAL_AND_TESTED = frozenset({"Dropout", "GRU", "LSTM", "LayerNormalization", "MaxPool", "RNN"})
 """Operators whose kernels in onnxruntime do without those of their outputs that the standard calls optional."""
@@ -28,8 +29,10 @@ def blanked(node: NodeProto, read: Container[str]) -> None:
 
 
 def unread_outputs(node: NodeProto, read: Container[str]) -> list[str]:
-    """What is still unread, but for statistics that a BatchNormalization writes over its inputs: they take no memory of their own."""
+    """What is still unread and takes memory: views do not, nor do statistics that a BatchNormalization writes over its inputs."""
     names = [name for name in node.output if name and name not in read]
+    if is_view(node, read):
+        return []
     if not plain_domain(node.domain) and updates_in_place(node):
         return [name for name in names if name == node.output[0]]
     return names

@@ -27,7 +27,7 @@ from .captures import reads
 from .compiled_tensors import CompiledTensors, is_constant
 from .disguise import Disguise
 from .files import opset_versions
-from .functions import local_functions
+from .functions import calls_any, local_functions
 from .inlining import Inliner
 from .reader import OnnxModel
 from .rebinding import all_names, rename_reads
@@ -120,7 +120,8 @@ def _anchor(compiled: onnx.ModelProto, model: OnnxModel, copies: Sequence[_Copy]
     """Make repeats and, if wanted, order hold under any settings."""
     graph = compiled.graph
     opsets = opset_versions(model.proto.opset_import)
-    inliner = Inliner(local_functions(model.proto), opsets, naming.unused)
+    functions = local_functions(model.proto)
+    inliner = Inliner(functions, opsets, naming.unused)
     nodes = list(graph.node)
     runs = [0] * len(nodes)
     for copy in copies:
@@ -128,6 +129,8 @@ def _anchor(compiled: onnx.ModelProto, model: OnnxModel, copies: Sequence[_Copy]
         nodes += inside
         runs += [copy.run] * len(inside)
     _mark_copies(nodes, runs)
+    if not calls_any(nodes, functions):
+        del compiled.functions[:]
     compiled.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in inliner.imports.items())
     tensors = CompiledTensors(model, opsets | inliner.imports, naming.copies)
     barriers = Barriers(tensors, opsets.get("", 0) or inliner.imports.get("", 0), naming.unused)
