@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -21,8 +22,10 @@ from .parameters import nearest, suggestion
 from .training import TrainingRequest
 
 if TYPE_CHECKING:
+    from ..io.costs_json import CostsFile
     from ..io.load import Loaded
     from ..io.onnx.differentiate.files import Differentiated
+    from ..io.onnx.reader import OnnxModel
 
 COST_MODELS = ("given", "roofline", "flops", "unit")
 
@@ -90,14 +93,27 @@ def load_pinned(request: GraphRequest) -> tuple[Loaded, Graph]:
     return loaded, _pinned(loaded.graph, request.pin)
 
 
-def prepare(request: GraphRequest, training: TrainingRequest | None = None, seed: int = 0) -> Prepared:
-    """Load the graph, pin and price it, and see what it needs. A forward model is differentiated first if `training` says so."""
+def prepare(
+    request: GraphRequest,
+    training: TrainingRequest | None = None,
+    seed: int = 0,
+    measure: Callable[[OnnxModel | None], CostsFile] | None = None,
+) -> Prepared:
+    """Load the graph, pin and price it, and see what it needs. A forward model is differentiated first if `training` says so.
+
+    `measure` takes the place of a cost model.
+    """
     if training is None:
         made, (loaded, pinned) = None, load_pinned(request)
     else:
         made, loaded = _load_training(request, training, seed)
         pinned = _pinned(loaded.graph, request.pin)
-    graph, costs = priced(pinned, request.costs, request.device)
+    if measure is None:
+        graph, costs = priced(pinned, request.costs, request.device)
+    else:
+        from ..io.costs_json import match_costs
+
+        graph, costs = match_costs(pinned, measure(loaded.onnx))
     problem = build_problem(graph, costs, reserve=request.reserve or 0, runtime=runtime_of(request, loaded))
     return Prepared(loaded, problem, keep_all_profile(problem), feasibility_floor(problem), made)
 

@@ -159,13 +159,18 @@ def _check_fields(check: Check) -> dict[str, Any]:
 
 
 def show_verification(verification: Verification, compiled: str) -> None:
-    """A line for each question, and below what went wrong."""
+    """The verdict, and a line for each question."""
     verdict = "passed" if verification.passed else "failed"
     style = "bold green" if verification.passed else "bold red"
     show_facts(
         shown(compiled),
         [Fact("verdict", verdict, "", style), Fact("model", shown(compiled), f"onnxruntime {verification.version}")],
     )
+    show_checks(verification)
+
+
+def show_checks(verification: Verification) -> None:
+    """A line for each question, and below what went wrong."""
     rows = [Row((check.name, check.outcome.value, shown(check.summary)), _STYLES[check.outcome.value]) for check in verification.checks]
     show_table("Checks", [Column("check"), Column("outcome"), Column("found")], rows)
     details = [f"  {check.name}: {shown(detail)}" for check in verification.checks for detail in check.details]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,9 +28,14 @@ from .parameters import BUDGET, Name
 from .pipeline import NoScheduleError, Prepared, prepare, require_above_floor
 from .progress import Progress
 from .render import Fact, show_facts
+from .runtime_verify import show_checks, verification_fields
 from .schedule_files import check_model_can_be_written, write_results
 from .session import Session
+from .solve_runtime import RuntimeRequest, runtime_options
 from .training import TrainingRequest, training_files, training_options, write_training_files
+
+if TYPE_CHECKING:
+    from ..io.runtime.verification import Verification
 
 
 @click.command(
@@ -39,6 +44,7 @@ from .training import TrainingRequest, training_files, training_options, write_t
         ("checkmate solve model.onnx --budget 8GB", "writes model.schedule.json and model.remat.onnx"),
         ("checkmate solve model.onnx --budget 80% --batch-size 32 -o out/", "80 % of what keeping everything takes, into a folder"),
         ("checkmate solve model.onnx --loss cross-entropy --budget 8GB --batch-size 32", "a forward model, trained within 8 GB"),
+        ("checkmate solve model.onnx --budget 8GB --profile --verify", "with costs measured here, and run afterwards to see that it holds"),
         ("checkmate solve graph.json --budget 8GiB --strategy chen-greedy --json", "one baseline, for a script"),
         ("cat graph.json | checkmate solve - --budget 2e9 -o - > schedule.json", "a filter"),
     ],
@@ -79,6 +85,7 @@ from .training import TrainingRequest, training_files, training_options, write_t
     show_default=True,
     help="How the model keeps its recomputations in any onnxruntime session: full (order too, for CPU), attr (for CUDA) or none.",
 )
+@runtime_options
 @general_options
 def solve(
     session: Session,
@@ -91,6 +98,7 @@ def solve(
     output: str | None,
     no_onnx: bool,
     anchor: str,
+    runtime: RuntimeRequest,
 ) -> ExitCode:
     """Find the cheapest schedule of GRAPH that fits the budget.
 
@@ -100,6 +108,7 @@ def solve(
     """
     if output == "-" and session.json:
         raise InputError("--json and -o - both want stdout; choose one, or name a file with -o")
+    runtime.check(request, output, no_onnx)
     model_path = Path(model_file) if model_file else None
     if model_path:
         check_model_name(model_path)
@@ -107,11 +116,14 @@ def solve(
     progress = Progress(session, time_limit=solving.time_limit)
     with progress:
         progress.begin(f"reading {source_name(request.source)}")
-        prepared = prepare(request, training if training.wanted else None, solving.settings.seed)
+        measure = runtime.measure(progress, made=training.wanted)
+        prepared = prepare(request, training if training.wanted else None, solving.settings.seed, measure)
         problem = prepared.at(budget)
         destinations = choose_destinations(request.source, output, with_model=prepared.loaded.onnx is not None and not no_onnx)
         beside = training_files(destinations.model) if prepared.training and destinations.model else ()
-        check_destinations([*_all_paths(destinations, model_path), *beside], request.source)
+        runtime.require_model(destinations)
+        costs_path = runtime.costs_file(destinations)
+        check_destinations([*_all_paths(destinations, model_path), *beside, *([costs_path] if costs_path else [])], request.source)
         check_model_can_be_written(prepared, destinations)
         require_above_floor(prepared, problem)
         if prepared.loaded.onnx is None and not no_onnx:
@@ -132,7 +144,9 @@ def solve(
         written += write_training_files(prepared.training, *beside)
     if model_path:
         written.append(model_path)
-    _deliver(session, prepared, budget, outcome, written, to_stderr=destinations.to_stdout)
+    written += runtime.write_costs(costs_path)
+    verification = runtime.run_written(session, prepared, request, destinations.model, beside[0] if beside else None)
+    _deliver(session, prepared, budget, outcome, written, verification, to_stderr=destinations.to_stdout)
     if prepared.loaded.onnx is not None and not any(operation.backward for operation in prepared.graph.operations):
         session.note(
             "note: this model has no backward pass and was solved as it is; to train it within the budget, add --loss cross-entropy"
@@ -142,7 +156,7 @@ def solve(
     if interruption.requested:
         session.note("interrupted: this is the best schedule found so far; it is verified" + (" and written" if written else ""))
         return ExitCode.INTERRUPTED
-    return ExitCode.OK
+    return ExitCode.OK if verification is None or verification.passed else ExitCode.VERIFICATION
 
 
 def _all_paths(destinations: Destinations, model_path: Path | None) -> list[Path]:
@@ -179,11 +193,23 @@ def _require_fitting(certified: Certified, prepared: Prepared, problem: Problem,
     raise LimitError(f"strategy {certified.strategy} found no schedule within the budget ({reason}); {advice}")
 
 
-def _deliver(session: Session, prepared: Prepared, budget: Budget, outcome: Outcome, written: list[Path], *, to_stderr: bool) -> None:
+def _deliver(
+    session: Session,
+    prepared: Prepared,
+    budget: Budget,
+    outcome: Outcome,
+    written: list[Path],
+    verification: Verification | None,
+    *,
+    to_stderr: bool,
+) -> None:
     if session.json:
-        session.emit_json(_fields(prepared, budget, outcome, written))
+        ran = {} if verification is None else {"verification": verification_fields(verification)}
+        session.emit_json(_fields(prepared, budget, outcome, written) | ran)
     elif not session.quiet:
         show_facts(shown(prepared.graph.name), _facts(prepared, budget, outcome, written), sys.stderr if to_stderr else sys.stdout)
+        if verification is not None:
+            show_checks(verification)
 
 
 def _fields(prepared: Prepared, budget: Budget, outcome: Outcome, written: list[Path]) -> dict[str, Any]:
