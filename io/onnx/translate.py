@@ -15,6 +15,7 @@ from .captures import reads
 from .containers import container_bytes, solve_concatenation
 from .control import look_inside
 from .dimensions import is_symbolic
+from .elements import ELEMENT_BITS
 from .files import plain_domain
 from .folding import folded
 from .in_place import Pairs, in_place_pairs, written_over_fixed_memory
@@ -28,6 +29,7 @@ from .tensor_types import completed, shape_of, tensor_of, tensor_type, type_byte
 from .unknown import contradiction, unknown_size
 from .views import is_view
 from .work import Call, flops, moved_bytes
+from .workspace import workspace_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def _operation(
         kind=kind,
         inputs=tuple(used_name for used_name in used if used_name in made),
         outputs=tuple(ValueSpec(output, 0 if view and source is None else size, source) for output, size in sizes.items()),
-        workspace=0 if view or inside is None else inside.workspace,
+        workspace=0 if view else _workspace(scope, node, kind, opset, inside),
         work=Work(moved_bytes=0) if view else _work(scope, node, kind, used, sum(sizes.values()), inside),
         view=view,
         backward=looks_backward(node),
@@ -168,5 +170,16 @@ def _work(scope: Scope, node: NodeProto, kind: str, used: Sequence[str], made: i
     moved = moved_bytes(kind, [scope.sizes.get(name, 0) for name in used], made)
     if inside is not None:
         return Work(flops=inside.flops, moved_bytes=moved)
-    call = Call(node, [shape_of(scope.types.get(name)) for name in node.input], [shape_of(scope.types.get(name)) for name in node.output])
-    return Work(flops=flops(kind, call), moved_bytes=moved)
+    return Work(flops=flops(kind, _call(scope, node)), moved_bytes=moved)
+
+
+def _workspace(scope: Scope, node: NodeProto, kind: str, opset: int, inside: Inside | None) -> int:
+    if inside is not None:
+        return inside.workspace
+    made = scope.types.get(node.output[0]) if node.output else None
+    tensor = None if made is None else tensor_of(made)
+    return 0 if tensor is None else workspace_bytes(kind, _call(scope, node), ELEMENT_BITS.get(tensor.elem_type, 0) // 8, opset)
+
+
+def _call(scope: Scope, node: NodeProto) -> Call:
+    return Call(node, [shape_of(scope.types.get(name)) for name in node.input], [shape_of(scope.types.get(name)) for name in node.output])
