@@ -206,8 +206,23 @@ class _Builder:
                 elif scale.workspace[operation]:
                     workspace.add((stage, operation), taken, upper=scale.available)
                 before, pending = now, []
+        if not self.minimise_peak:
+            self._knapsacks()
         recurrence.attach(model, "memory")
         workspace.attach(model, "memory_with_workspace")
+
+    def _knapsacks(self) -> None:
+        """What is kept past a first computation, in one row: implied by the recurrence, but there no solver sees the knapsack in it."""
+        knapsacks = Rows()
+        for stage, run in enumerate(self.runs):
+            if not run:
+                continue
+            end = run.stop - 1
+            there = {*self.problem.inputs[end], *self.problem.outputs[end]}
+            room = self.scale.available - sum(self.scale.size[value] for value in there) - self.scale.workspace[end]
+            kept = [(size, self.s(stage + 1, value)) for value, size in enumerate(self.scale.size) if size and value not in there]
+            knapsacks.add((stage,), kept, upper=room)
+        knapsacks.attach(self.model, "kept_knapsack")
 
     def _followers(self, stage: int, users: dict[int, list[int]]) -> dict[tuple[int, int], Any]:
         """What says that a value is needed after its producer ran (key -1) or after each of its users ran."""

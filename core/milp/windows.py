@@ -3,6 +3,9 @@
 For every real schedule, let R say whether an operation is computed at all within a run, and S what is carried over the ends of runs: that
 satisfies 1b and 1c, costs no more, and what is carried over an end is in memory while the operation before that end runs. So the LP value
 is a proven lower bound on the cost of any schedule that makes first computations in the given order.
+
+Alone it would be weak: an operation can be recomputed in fractions, a tenth per stage, each asking for a tenth of its inputs. `_once_after`
+closes that hole.
 """
 
 from __future__ import annotations
@@ -69,7 +72,33 @@ def build_windows(problem: Problem, runs: Sequence[range]) -> Formulated:
             there = {*problem.inputs[end], *problem.outputs[end]}
             taken = sum(scale.size[v] for v in there) + scale.workspace[end]
         memory.add((t,), [(size, s(t + 1, v)) for size, v in carried[t] if v not in there], upper=scale.available - taken)
+    _once_after(problem, model, runs, compute, s)
     inputs_1b.attach(model, "inputs_1b")
     kept_1c.attach(model, "kept_1c")
     memory.attach(model, "memory_at_ends")
     return Formulated(problem, model, compile_standard_form(model), tuple(runs), compute, keep, scale.cost_unit)
+
+
+def _once_after(problem: Problem, model: pyo.ConcreteModel, runs: Sequence[range], compute: dict[tuple[int, int], Any], s: Any) -> None:
+    """For every end of a run, Z[t,i] says "i is recomputed at least once from stage t on".
+
+    Z is no more than all of i's recomputations from there on; it is 1 if a first computation from there on reads what i made and that was
+    not carried over; and it needs every input of i carried over or recomputed too.
+    """
+    stages_of: dict[int, list[int]] = {}
+    for t, i in compute:
+        stages_of.setdefault(i, []).append(t)
+    index = [(t, i) for t in range(1, len(runs)) for i in range(runs[t].start) if (later := stages_of.get(i)) and later[-1] >= t]
+    model.Z = pyo.Var(index, bounds=(0, 1))
+    again = dict(model.Z.items())
+    most, needed, inputs = Rows(), Rows(), Rows()
+    for (t, i), variable in again.items():
+        most.add((t, i), [(1.0, variable), *((-1.0, compute[later, i]) for later in stages_of[i] if later >= t)], upper=0.0)
+        for v in problem.outputs[i]:
+            if problem.kept[v] or (problem.consumers[v] and problem.consumers[v][-1] >= runs[t].start):
+                needed.add((t, v), [(1.0, variable), (1.0, s(t, v))], lower=1.0)
+        for v in problem.inputs[i]:
+            inputs.add((t, i, v), [(1.0, variable), (-1.0, again.get((t, problem.producer[v]), 0)), (-1.0, s(t, v))], upper=0.0)
+    most.attach(model, "again_if_computed")
+    needed.attach(model, "again_if_not_kept")
+    inputs.attach(model, "again_with_inputs")
