@@ -18,6 +18,7 @@ from ..io.graph_json import render_graph
 from ..io.json_text import json_text
 from ..io.onnx.reader import read_onnx
 from . import networks
+from .forward import classifier
 
 CHAIN_LENGTH = 16
 
@@ -38,6 +39,7 @@ def sample_files() -> dict[str, bytes]:
         graph = unit_chain(CHAIN_LENGTH) if name == "chain" else read_onnx(model, name=name).graph
         files[f"{name}.onnx"] = model
         files[f"{name}.json"] = json_text(render_graph(graph)).encode()
+    files["forward.onnx"] = classifier(size=64, widths=[8, 16, 32, 32], classes=10).SerializeToString(deterministic=True)
     return files
 
 
