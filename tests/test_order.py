@@ -1,0 +1,202 @@
+"""Orders: permuted problems are the same problems, certified schedules come out of any order, and the search finds better ones."""
+
+from __future__ import annotations
+
+import random
+from itertools import permutations
+
+import numpy as np
+import pytest
+from random_graphs import random_problem
+
+from checkmate.core.certify import certify
+from checkmate.core.costs import given_costs
+from checkmate.core.events import Watch
+from checkmate.core.graph import OperationSpec, ValueSpec, Work, assemble
+from checkmate.core.permute import in_original, permuted
+from checkmate.core.problem import Problem, build_problem
+from checkmate.core.search.local import search
+from checkmate.core.search.order import MANNERS, find_order, new_walk, order_for_budget, run_walk
+from checkmate.core.search.order_builds import least_peak
+from checkmate.core.search.order_space import build_links
+from checkmate.core.sequence import profile, prune
+
+
+def random_order(problem: Problem, seed: int) -> tuple[int, ...]:
+    """A topological order, every ready operation as likely as any other."""
+    rng = random.Random(seed)
+    missing = [len({problem.producer[value] for value in row}) for row in problem.inputs]
+    ready = [operation for operation, needs in enumerate(missing) if not needs]
+    order: list[int] = []
+    while ready:
+        operation = ready.pop(rng.randrange(len(ready)))
+        order.append(operation)
+        for user in sorted({user for value in problem.outputs[operation] for user in problem.consumers[value]}):
+            missing[user] -= 1
+            if not missing[user]:
+                ready.append(user)
+    return tuple(order)
+
+
+def is_topological(problem: Problem, order: tuple[int, ...]) -> bool:
+    place = {operation: position for position, operation in enumerate(order)}
+    makers = ((position, problem.producer[value]) for position, operation in enumerate(order) for value in problem.inputs[operation])
+    return sorted(order) == list(range(problem.count)) and all(place[maker] < position for position, maker in makers)
+
+
+def with_repeats(problem: Problem, order: tuple[int, ...], seed: int) -> tuple[int, ...]:
+    """The order with recomputations of what may be recomputed thrown in."""
+    rng = random.Random(seed)
+    sequence: list[int] = []
+    for operation in order:
+        again = [earlier for earlier in sorted(set(sequence)) if not problem.pinned[earlier] and rng.random() < 0.2]
+        sequence += [*(earlier for earlier in order if earlier in again), operation]
+    return tuple(sequence)
+
+
+def peak(problem: Problem, order: tuple[int, ...]) -> int:
+    return profile(problem, order).peak
+
+
+def all_orders(problem: Problem) -> list[tuple[int, ...]]:
+    return [order for order in permutations(range(problem.count)) if is_topological(problem, order)]
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_any_order_with_any_recomputation_is_certified_with_the_numbers_of_its_profile(seed: int) -> None:
+    problem = random_problem(seed, most=14)
+    order = random_order(problem, seed)
+    other = permuted(problem, order)
+    sequence = with_repeats(problem, order, seed)
+    position = {operation: place for place, operation in enumerate(order)}
+    renamed = tuple(position[operation] for operation in sequence)
+    assert in_original(order, renamed) == sequence
+    assert profile(other, renamed) == profile(problem, sequence)
+    assert in_original(order, prune(other, renamed)) == prune(problem, sequence)
+    for chosen, steps in ((problem, sequence), (other, renamed)):
+        if chosen.count:
+            simulation = certify(chosen, steps)[1]
+            assert simulation.peak_bytes <= profile(chosen, steps).peak
+            assert simulation.cost == pytest.approx(profile(chosen, steps).cost)
+
+
+@pytest.mark.parametrize("seed", range(0, 150, 5))
+def test_a_permuted_problem_keeps_every_fact_under_its_name(seed: int) -> None:
+    problem = random_problem(seed, most=14)
+    other = permuted(problem, random_order(problem, seed))
+    assert _facts(other) == _facts(problem)
+    assert all(row == tuple(sorted(row)) for rows in (other.inputs, other.outputs, other.consumers) for row in rows)
+    assert [value for row in other.outputs for value in row] == list(range(len(other.size)))
+    assert list(other.producer) == sorted(other.producer)
+
+
+def _facts(problem: Problem) -> tuple[object, ...]:
+    name = [problem.value_name(value) for value in range(len(problem.size))]
+    operations = {
+        problem.operation_name(number): (
+            problem.cost[number],
+            problem.workspace[number],
+            problem.pinned[number],
+            problem.backward[number],
+            {name[value] for value in problem.inputs[number]},
+            {name[value] for value in problem.outputs[number]},
+        )
+        for number in range(problem.count)
+    }
+    values = {
+        name[value]: (
+            problem.size[value],
+            problem.kept[value],
+            problem.operation_name(problem.producer[value]),
+            {problem.operation_name(user) for user in problem.consumers[value]},
+        )
+        for value in range(len(problem.size))
+    }
+    return operations, values, problem.base, problem.budget
+
+
+def test_an_order_that_is_none_is_refused() -> None:
+    problem = wide(3)
+    with pytest.raises(ValueError, match="topological"):
+        permuted(problem, tuple(reversed(range(problem.count))))
+    with pytest.raises(ValueError, match="every operation once"):
+        permuted(problem, (0,) * problem.count)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_search_finds_the_best_of_all_orders_of_small_graphs(seed: int) -> None:
+    problem = random_problem(seed, most=7)
+    lowest = min((peak(problem, order) for order in all_orders(problem)), default=problem.base)
+    found = find_order(problem, seed=1, moves=2000, watch=Watch())
+    assert is_topological(problem, found)
+    assert peak(problem, found) == lowest
+    if problem.count:
+        assert problem.base + least_peak(build_links(problem)) <= lowest
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_order_for_a_budget_exceeds_it_least(seed: int) -> None:
+    problem = random_problem(seed, most=7)
+    found = order_for_budget(problem, seed=1, moves=2000, watch=Watch())
+    least = min((excess(problem, order) for order in all_orders(problem)), default=0)
+    assert is_topological(problem, found)
+    assert excess(problem, found) == least
+
+
+def excess(problem: Problem, order: tuple[int, ...]) -> int:
+    return sum(max(0, memory - problem.budget) for memory in profile(problem, order).memory)
+
+
+def wide(branches: int) -> Problem:
+    """Branches that are all made first and read last in the given order, though each could be done with at once."""
+    work = Work(cost=1.0)
+    specs = [OperationSpec("source", "Op", (), (ValueSpec("s", 1),), work=work)]
+    specs += [OperationSpec(f"make{k}", "Op", ("s",), (ValueSpec(f"big{k}", 100),), work=work) for k in range(branches)]
+    specs += [OperationSpec(f"shrink{k}", "Op", (f"big{k}",), (ValueSpec(f"small{k}", 1),), work=work) for k in range(branches)]
+    specs.append(OperationSpec("sum", "Op", tuple(f"small{k}" for k in range(branches)), (ValueSpec("total", 1),), work=work))
+    graph = assemble("wide", specs, ["total"], {"parameters": 7})
+    return build_problem(graph, given_costs(graph))
+
+
+def test_branches_are_done_one_at_a_time() -> None:
+    problem = wide(20)
+    assert peak(problem, tuple(range(problem.count))) == 7 + 1 + 20 * 100
+    assert peak(problem, find_order(problem, 0, 5000, Watch())) == 7 + 19 + 100 + 1
+
+
+def test_the_same_seed_finds_the_same_order_and_a_goal_stops_it_early() -> None:
+    problem = random_problem(4, most=60)
+    orders = [find_order(problem, 3, 6000, Watch()) for _ in range(2)]
+    assert orders[0] == orders[1]
+    given = tuple(range(problem.count))
+    assert find_order(problem, 3, 6000, Watch(), goal=peak(problem, given)) == given
+
+
+def test_without_time_the_order_is_still_no_worse_than_the_given_one() -> None:
+    problem = random_problem(4, most=60)
+    found = find_order(problem, 3, 10**9, Watch(time_limit=0.0))
+    assert is_topological(problem, found)
+    assert peak(problem, found) <= peak(problem, tuple(range(problem.count)))
+
+
+def test_rematerialization_under_a_found_order_is_a_schedule_of_the_problem() -> None:
+    problem = wide(6)
+    problem = problem.with_budget(peak(problem, tuple(range(problem.count))) // 2)
+    order = order_for_budget(problem, 0, 2000, Watch())
+    other = permuted(problem, order)
+    found = search(other, [tuple(range(other.count))], 0, 2000, Watch())
+    assert found is not None
+    simulation = certify(problem, in_original(order, found))[1]
+    assert simulation.peak_bytes <= problem.budget
+
+
+def test_reckoning_by_moves_agrees_with_reckoning_from_scratch() -> None:
+    """The best peak a walk reports is that of its best order: incremental evaluation made no mistake on the way."""
+    problem = random_problem(11, most=80)
+    links = build_links(problem)
+    walk = new_walk(links, np.arange(problem.count), 5, 0.0)
+    walk.level[0] = float(walk.best_peak[0]) * 0.98
+    run_walk(links, walk, MANNERS[1], 4000, Watch(), MANNERS[1].falling, 0)
+    now = profile(problem, walk.order.tolist())
+    assert list(now.memory) == [problem.base + memory for memory in walk.memory.tolist()]
+    assert problem.base + walk.best_peak[0] == peak(problem, tuple(walk.best.tolist()))
