@@ -166,7 +166,7 @@ def _runs(
 def _run(prepared: Prepared, problem: Problem, strategy: str, budget: Budget, solving: SolvingRequest, watch: Watch) -> Run:
     began = time.monotonic()
     try:
-        certified = run_strategy(problem, strategy, solving.settings, watch)
+        certified = run_strategy(problem, strategy, solving.settings_for(strategy), watch)
     except CheckmateError as error:
         code = ExitCode.VERIFICATION if isinstance(error, VerificationError) else ExitCode.OK
         return Run(strategy, budget, problem.budget, "error", None, time.monotonic() - began, one_line(str(error)), code)

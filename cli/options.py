@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -45,6 +45,11 @@ class SolvingRequest:
 
     settings: Settings
     time_limit: float
+    order_was_chosen: bool = False
+
+    def settings_for(self, strategy: str) -> Settings:
+        """`auto` searches for an order unless told otherwise; the others take the order as given."""
+        return replace(self.settings, order="search") if strategy == "auto" and not self.order_was_chosen else self.settings
 
 
 def graph_options(*, reserve: bool = True) -> Callable[[Function], Function]:
@@ -107,8 +112,9 @@ def solving_options(function: Function) -> Function:
     def packed(*arguments: Any, **values: Any) -> Any:
         time_limit = values.pop("time_limit")
         names = ("solver", "formulation", "gap", "threads", "seed")
-        settings = Settings(**{name: values.pop(name) for name in names})
-        return function(*arguments, solving=SolvingRequest(settings, time_limit), **values)
+        order = values.pop("order")
+        settings = Settings(order=order or "given", **{name: values.pop(name) for name in names})
+        return function(*arguments, solving=SolvingRequest(settings, time_limit, order is not None), **values)
 
     decorators = (
         option(
@@ -137,6 +143,12 @@ def solving_options(function: Function) -> Function:
             default="liveness",
             show_default=True,
             help="The MILP: liveness (fast) or paper (as printed).",
+        ),
+        option(
+            "--order",
+            group=SOLVING,
+            type=Name("ORDER", ("search", "given")),
+            help="Of first computations: search for one, or as given.  [default: search for auto, else given]",
         ),
         option("--threads", group=SOLVING, type=COUNT, help="Threads for the solver.  [default: its own choice]"),
         option(

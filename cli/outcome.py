@@ -31,6 +31,8 @@ class Outcome:
     recomputed: int
     seconds: float
     provenance: dict[str, str | int | float]
+    bound_scope: str
+    """Whether the bound holds for schedules in this order of first computations only (`order`), or in `any`."""
 
     @property
     def overhead(self) -> float:
@@ -48,6 +50,7 @@ class Outcome:
             "overhead": self.overhead,
             "bound": self.bound,
             "gap": self.gap,
+            "bound_scope": self.bound_scope,
             "peak_bytes": self.peak_bytes,
             "budget_bytes": self.budget_bytes,
             "keep_all_peak_bytes": self.keep_all_peak_bytes,
@@ -84,4 +87,5 @@ def outcome_of(certified: Certified, problem: Problem, keep_all_peak: int, gap_a
         recomputed=certified.simulation.recomputed,
         seconds=certified.seconds,
         provenance=certified.solution.provenance,
+        bound_scope="any" if bound <= ideal else certified.solution.bound_scope,
     )

@@ -16,8 +16,6 @@ from .outcome import Outcome
 from .outputs import Destinations, make_folders
 from .pipeline import Prepared
 
-EVERY_SCHEDULE = "every schedule: each operation has to run at least once"
-
 
 def check_model_can_be_written(prepared: Prepared, destinations: Destinations) -> None:
     """Weights beside the model may have to be copied: what is in the way is said before the long work."""
@@ -56,7 +54,7 @@ def write_results(
 def schedule_bytes(prepared: Prepared, problem: Problem, solving: SolvingRequest, certified: Certified, outcome: Outcome) -> bytes:
     """The schedule file."""
     from ..io.json_text import json_text
-    from ..io.schedule_json import PAPER_SCOPE, Run, ScheduleDocument, render_schedule
+    from ..io.schedule_json import Run, ScheduleDocument, render_schedule
 
     assert certified.schedule is not None
     document = ScheduleDocument(
@@ -75,7 +73,7 @@ def schedule_bytes(prepared: Prepared, problem: Problem, solving: SolvingRequest
         schedule=certified.schedule,
         run=Run(round(outcome.seconds, 6), datetime.now(UTC).isoformat(timespec="seconds")),
         seed=solving.settings.seed,
-        bound_scope=EVERY_SCHEDULE if outcome.bound <= outcome.ideal_cost else PAPER_SCOPE,
+        bound_scope=outcome.bound_scope,
         provenance=outcome.provenance,
         versions=_versions(outcome),
         runtime=problem.runtime,

@@ -135,7 +135,7 @@ def solve(
         with interruption:
             progress.begin(strategy)
             watch = Watch(solving.time_limit, progress.on_event, lambda: interruption.requested)
-            certified = run_strategy(problem, strategy, solving.settings, watch)
+            certified = run_strategy(problem, strategy, solving.settings_for(strategy), watch)
             outcome = _require_fitting(certified, prepared, problem, solving, interruption.requested)
             progress.begin("writing")
             interruption.consequence = "some files may not be written"
@@ -231,6 +231,7 @@ def _facts(prepared: Prepared, budget: Budget, outcome: Outcome, written: list[P
     saved = outcome.peak_bytes / outcome.keep_all_peak_bytes - 1 if outcome.keep_all_peak_bytes else 0.0
     share = f"{budget.text} of keeping everything" if budget.share is not None else ""
     optimal = outcome.status is Status.OPTIMAL
+    scope = " for this order" if outcome.bound_scope == "order" else ""
     stopped = {Stop.TIME_LIMIT: "time limit reached", Stop.INTERRUPTED: "interrupted", Stop.FINISHED: ""}[outcome.stop]
     return [
         Fact("status", outcome.status.value, stopped, "bold green" if optimal else "bold yellow"),
@@ -247,7 +248,7 @@ def _facts(prepared: Prepared, budget: Budget, outcome: Outcome, written: list[P
             f"{format_change(outcome.overhead)} over the ideal {format_cost(outcome.ideal_cost, unit)}",
             "bold",
         ),
-        Fact("bound", format_cost(outcome.bound, unit), f"gap {format_share(outcome.gap or 0.0)}"),
+        Fact("bound", format_cost(outcome.bound, unit), f"gap {format_share(outcome.gap or 0.0)}{scope}"),
         Fact("recomputed", count(outcome.recomputed, "operation")),
         Fact("strategy", outcome.strategy, _how(outcome)),
         Fact("time", format_elapsed(outcome.seconds), ""),

@@ -31,7 +31,14 @@ def run_strategy(problem: Problem, strategy: str, settings: Settings, watch: Wat
     """Run one strategy by name and certify its schedule, whether or not it fits the budget."""
     begun = watch.elapsed
     run = get_strategy(strategy)
-    solution = run(problem, settings, watch) if problem.count else Solution(Status.OPTIMAL, Stop.FINISHED, (), 0.0)
+    if not problem.count:
+        solution = Solution(Status.OPTIMAL, Stop.FINISHED, (), 0.0, bound_scope="any")
+    elif settings.order == "search":
+        from .strategies.ordering import under_searched_order  # imports numba, which takes a while
+
+        solution = under_searched_order(problem, run, settings, watch)
+    else:
+        solution = run(problem, settings, watch)
     seconds = watch.elapsed - begun
     if solution.sequence is None:
         return Certified(strategy, solution, None, None, False, seconds)

@@ -44,3 +44,5 @@ class Solution:
     """Where nothing fits: the operation during which that budget is taken."""
     provenance: dict[str, str | int | float] = field(default_factory=dict)
     """Which solver, formulation, parameters made it."""
+    bound_scope: str = "order"
+    """Whether the bound holds for the order of first computations in this schedule only, or for `any`."""

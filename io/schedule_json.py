@@ -25,7 +25,6 @@ from .strict_json import Fields, check_header, describe, quote, suggestion
 
 FORMAT = "checkmate-schedule"
 VERSION = 1
-PAPER_SCOPE = "schedules that compute every operation for the first time in the graph's order, and at most once in a stage"
 """What a bound from the paper's formulation, or an equivalent one, holds for."""
 
 Choice = TypeVar("Choice", bound=Enum)
@@ -68,7 +67,7 @@ class ScheduleDocument:
     schedule: Schedule
     run: Run
     seed: int = 0
-    bound_scope: str = PAPER_SCOPE
+    bound_scope: str = "order"
     provenance: Mapping[str, str | int | float] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     runtime: Runtime = Runtime.GENERIC

@@ -33,9 +33,8 @@ class _Classifier:
             channels = width
         x = self.node("GlobalAveragePool", "average", [x])
         x = self.node("Flatten", "flat", [x])
-        self.nodes.append(
-            helper.make_node("Gemm", [x, self.weight("head/weight", (channels, classes)), self.fill("head/bias", classes, 0.0)], ["logits"], "head")
-        )
+        head = [self.weight("head/weight", (channels, classes)), self.fill("head/bias", classes, 0.0)]
+        self.nodes.append(helper.make_node("Gemm", [x, *head], ["logits"], "head"))
         images = helper.make_tensor_value_info("images", TensorProto.FLOAT, ["batch", 3, self.size, self.size])
         logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", classes])
         graph = helper.make_graph(self.nodes, "forward", [images], [logits], self.weights)
@@ -44,11 +43,12 @@ class _Classifier:
     def convolution(self, name: str, x: str, channels: int, width: int) -> str:
         kernel = self.weight(f"{name}/weight", (width, channels, 3, 3))
         x = self.node("Conv", f"{name}/conv", [x, kernel], pads=[1, 1, 1, 1])
-        statistics = [self.fill(f"{name}/{part}", width, value) for part, value in (("scale", 1), ("shift", 0), ("mean", 0), ("variance", 1))]
+        parts = {"scale": 1.0, "shift": 0.0, "mean": 0.0, "variance": 1.0}
+        statistics = [self.fill(f"{name}/{part}", width, value) for part, value in parts.items()]
         return self.node("Relu", f"{name}/relu", [self.node("BatchNormalization", f"{name}/norm", [x, *statistics])])
 
     def node(self, kind: str, name: str, inputs: list[str], **attributes: list[int]) -> str:
-        self.nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
+        self.nodes.append(helper.make_node(kind, inputs, [name], name, None, None, None, **attributes))
         return name
 
     def weight(self, name: str, shape: tuple[int, ...]) -> str:

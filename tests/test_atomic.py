@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+
 from checkmate.core.errors import InputError
 from checkmate.io.atomic import atomic_write, check_writable
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+
 from checkmate.core.errors import InputError
 from checkmate.io.costs_json import CostsFile, match_costs, parse_costs, read_costs, render_costs
 from checkmate.io.graph_json import parse_graph

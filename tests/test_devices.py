@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from checkmate.core.costs import Device
 from checkmate.core.errors import InputError
 from checkmate.io.devices import default_device, device_names, get_device

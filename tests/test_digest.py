@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+
 from checkmate.core.digest import graph_digest
 from checkmate.core.graph import Graph, OperationSpec, ValueSpec, Work, assemble, pin
 

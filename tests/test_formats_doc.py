@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from checkmate.core.costs import Device
 from checkmate.io.costs_json import parse_costs
 from checkmate.io.devices import get_device

@@ -8,14 +8,15 @@ from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from checkmate.core.costs import unit_costs
 from checkmate.core.errors import InputError
 from checkmate.core.graph import Graph, OperationSpec, ValueSpec, Work, assemble
 from checkmate.io.graph_json import parse_graph, render_graph
 from checkmate.io.json_text import json_text
 from checkmate.io.strict_json import parse_json
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(files("checkmate.io.schemas").joinpath("graph.schema.json").read_text()))
 

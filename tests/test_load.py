@@ -11,6 +11,7 @@ from typing import Any
 
 import onnx
 import pytest
+
 from checkmate.core.errors import InputError
 from checkmate.io import content
 from checkmate.io.graph_json import render_graph

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from checkmate.core.errors import InputError
 from checkmate.core.graph import Graph
 from checkmate.io.node_link import parse_node_link

@@ -10,6 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+
 from checkmate.core.certify import certify
 from checkmate.core.costs import Costs, unit_costs
 from checkmate.core.errors import InputError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from checkmate.core.errors import InputError
 from checkmate.io.json_text import json_text
 from checkmate.io.strict_json import parse_json

@@ -221,7 +221,8 @@ class _Builder:
             there = {*self.problem.inputs[end], *self.problem.outputs[end]}
             room = self.scale.available - sum(self.scale.size[value] for value in there) - self.scale.workspace[end]
             kept = [(size, self.s(stage + 1, value)) for value, size in enumerate(self.scale.size) if size and value not in there]
-            knapsacks.add((stage,), kept, upper=room)
+            if not all(isinstance(term, int) for _, term in kept):
+                knapsacks.add((stage,), kept, upper=room)
         knapsacks.attach(self.model, "kept_knapsack")
 
     def _followers(self, stage: int, users: dict[int, list[int]]) -> dict[tuple[int, int], Any]:

@@ -97,7 +97,11 @@ def build_space(problem: Problem) -> Space:
     count = problem.count
     readers: list[tuple[int, ...]] = [*problem.inputs, tuple(value for value, kept in enumerate(problem.kept) if kept)]
     last = horizons(problem)
-    gap_start, gap_value, low, high, movable = [0], [], [], [], []
+    gap_start = [0]
+    gap_value: list[int] = []
+    low: list[int] = []
+    high: list[int] = []
+    movable: list[int] = []
     for value, producer in enumerate(problem.producer):
         uses = [producer, *problem.consumers[value], *([count] if problem.kept[value] else [])]
         edges = list(pairwise(uses))

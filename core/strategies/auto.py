@@ -91,7 +91,8 @@ class _Auto:
 
     def raise_bound(self) -> None:
         if not self.done:
-            self.bound = max(self.bound, windows_bound(self.problem, self.settings, self.watch.part(self.watch.remaining / 4)))
+            part = self.watch.part(self.watch.remaining / 3)
+            self.bound = max(self.bound, windows_bound(self.problem, self.settings, part, self.best))
 
     def solve_merged(self, count: int) -> None:
         """A merged-stage MILP from the best schedule; its schedules are real, its bound is none."""

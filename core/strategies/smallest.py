@@ -1,0 +1,181 @@
+"""The smallest budget: the least memory any schedule found needs, and a limit below which there is none.
+
+From above: orders and schedules for ever smaller budgets, by bisection. A budget at which nothing was found is not proven impossible, so
+the bisection is repeated with more moves. From below: what must be in memory together; for the given order and small graphs also a MILP.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..events import Event, Watch
+from ..least_memory import least_memory
+from ..milp.runs import liveness_entries, repeated_runs
+from ..permute import in_original, permuted
+from ..problem import Floor, Problem, feasibility_floor
+from ..result import Stop
+from ..runtime import Runtime
+from ..schedule import expand
+from ..search.local import search
+from ..search.order import find_order, order_for_budget
+from ..sequence import profile
+from ..settings import Settings
+from ..simulate import simulate
+from ..units import format_bytes
+from . import HEURISTICS, get_strategy
+from .exact import fits_in_time, smallest_peak
+
+EXACT_ENTRIES = 60_000
+"""A model of more nonzeros than this says little about the smallest peak within a minute."""
+FIRST_MOVES = 10_000
+ROUNDS = 4
+"""Bisections, each with twice the moves of the one before."""
+PRECISION = 1000
+"""A bisection ends when budget and failure are nearer than this part of the budget."""
+ORDER_MOVES = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class Smallest:
+    """A schedule, the memory it needs, and the memory every schedule needs."""
+
+    sequence: tuple[int, ...]
+    budget: int
+    """Bytes, everything included, as the problem's runtime takes them."""
+    found_by: str
+    limit: Floor
+    scope: str
+    """The limit holds for `any` order, or for the given `order` and at most two recomputations of an operation between first computations."""
+    stop: Stop
+
+
+def find_smallest(problem: Problem, settings: Settings, watch: Watch) -> Smallest:
+    """Search until the limit is met, the bisections have run out or time is up. `settings.order` says whether the order may change."""
+    work = _Smallest(problem, settings, watch)
+    if problem.count:
+        work.run()
+    stop = Stop.INTERRUPTED if watch.interrupted() else Stop.TIME_LIMIT if watch.expired and not work.proven else Stop.FINISHED
+    return Smallest(work.best, work.budget, work.found_by, work.limit, work.scope, stop)
+
+
+class _Smallest:
+    """The best schedule so far and the best limit, and the phases that improve them."""
+
+    def __init__(self, problem: Problem, settings: Settings, watch: Watch) -> None:
+        self.problem = problem
+        self.settings = settings
+        self.watch = Watch(watch.time_limit, self._tell, watch.interrupted, watch.started)
+        self._listener = watch.on_event
+        self.limit, self.scope = least_memory(problem), "any"
+        self.given = tuple(range(problem.count))
+        self.best, self.order, self.found_by = self.given, self.given, "keep-all"
+        self.budget = taken(problem, self.given)
+        self.model_budget = profile(problem, self.given).peak
+        """The same without computing in place: what the search, which knows nothing of that, must come below."""
+
+    @property
+    def proven(self) -> bool:
+        return self.budget <= self.limit.bytes
+
+    @property
+    def done(self) -> bool:
+        return self.proven or self.watch.expired
+
+    def run(self) -> None:
+        if self.settings.order == "given":
+            self._raise_limit(feasibility_floor(self.problem))
+        elif not self.done:
+            part = self.watch.part(self.watch.remaining / 5)
+            order = find_order(self.problem, self.settings.seed, ORDER_MOVES, part, self.limit.bytes)
+            self._offer(order, self.given, "order")
+        self._try_heuristics()
+        self._solve_exactly()
+        for number in range(ROUNDS):
+            self._bisect(number)
+
+    def _raise_limit(self, floor: Floor) -> None:
+        """Take a limit that holds for the given order, and only for what the problem says of the graph."""
+        if floor.bytes > self.limit.bytes and _says_all(self.problem):
+            self.limit, self.scope = floor, "order"
+
+    def _try_heuristics(self) -> None:
+        for name in HEURISTICS:
+            if self.done:
+                break
+            floor = self.problem.with_budget(self.limit.bytes)
+            found = get_strategy(name)(floor, self.settings, self.watch.part(self.watch.remaining / 10)).sequence
+            if found is not None:
+                self._offer(self.given, found, name)
+
+    def _solve_exactly(self) -> None:
+        """The MILP for the smallest peak under the best order so far; its limit counts if that is the given one."""
+        entries = liveness_entries(self.problem, repeated_runs(self.problem))
+        if self.done or entries > EXACT_ENTRIES or not fits_in_time(entries, self.watch):
+            return
+        self.watch.on_event(Event(f"{self.settings.solver} for the smallest peak"))
+        under = permuted(self.problem, self.order)
+        limit, found = smallest_peak(under, self.settings, self.watch.part(self.watch.remaining / 3))
+        if found is not None:
+            self._offer(self.order, found, self.settings.solver)
+        if self.order == self.given and self.settings.order == "given":
+            self._raise_limit(Floor(limit, "", "the schedule of the lowest peak"))
+
+    def _bisect(self, number: int) -> None:
+        """Try budgets between the limit and the best, nearer to whichever the last try says."""
+        failed = self.limit.bytes - 1
+        moves = min(FIRST_MOVES << number, 50 * self.problem.count << number)
+        seed = self.settings.seed + number
+        while not self.done and self.model_budget - failed > max(1, self.model_budget // PRECISION):
+            target = self.problem.with_budget((failed + self.model_budget) // 2)
+            before = self.model_budget
+            orders = [self.order]
+            if self.settings.order == "search":
+                orders.append(order_for_budget(target, seed, moves, self.watch.part(self.watch.remaining / 10)))
+            for order in orders:
+                self._search(target, order, seed, moves)
+                if self.done or self.model_budget < before:
+                    break
+            if self.model_budget == before:
+                failed = target.budget
+
+    def _search(self, target: Problem, order: tuple[int, ...], seed: int, moves: int) -> None:
+        under = permuted(target, order)
+        if profile(under, self.given).peak <= target.budget:
+            self._offer(order, self.given, "order")
+            return
+        position = {operation: place for place, operation in enumerate(order)}
+        starts = [self.given, tuple(position[operation] for operation in self.best)] if order == self.order else [self.given]
+        found = search(under, starts, seed, moves, self.watch.part(self.watch.remaining / 4))
+        if found is not None:
+            self._offer(order, found, "search")
+
+    def _offer(self, order: tuple[int, ...], sequence: tuple[int, ...], name: str) -> None:
+        """Take a schedule, in the numbers of the order it was made for, if it needs less."""
+        original = in_original(order, sequence)
+        made = profile(self.problem, original).peak
+        if made >= self.model_budget:
+            return
+        needed = taken(self.problem, original)
+        self.model_budget = made
+        if needed <= self.budget:
+            self.best, self.budget, self.order, self.found_by = original, needed, order, name
+            self._tell(Event(name, message=f"{format_bytes(needed)} is enough"))
+
+    def _tell(self, event: Event) -> None:
+        """Costs mean nothing here: what counts is the budget found and the limit."""
+        figures = f"found {format_bytes(self.budget)}, limit {format_bytes(self.limit.bytes)}"
+        self._listener(Event(event.phase, message=event.message or figures))
+
+
+def taken(problem: Problem, sequence: tuple[int, ...]) -> int:
+    """The peak of a sequence by the memory model of the problem's runtime."""
+    if problem.runtime is Runtime.GENERIC:
+        return profile(problem, sequence).peak
+    reserve = problem.base - problem.graph.fixed_bytes
+    return simulate(problem.graph, problem.costs, expand(problem, sequence), reserve=reserve, runtime=problem.runtime).peak_bytes
+
+
+def _says_all(problem: Problem) -> bool:
+    """Does the problem take exactly what the graph takes? Not if outputs may lie where inputs were, or a view reads more than one value."""
+    operations = problem.graph.operations
+    return problem.runtime is Runtime.GENERIC and not any(operation.view and len(set(operation.inputs)) > 1 for operation in operations)
