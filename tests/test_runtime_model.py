@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 
+import jsonschema
 import onnx
 import pytest
 from exactness import differences, random_feeds, random_schedule, run
@@ -14,6 +17,7 @@ from random_graphs import random_graph
 from random_models import random_model
 
 from checkmate.core.costs import given_costs, unit_costs
+from checkmate.core.digest import graph_digest
 from checkmate.core.errors import InputError
 from checkmate.core.graph import Graph, Operation, OperationSpec, ValueSpec, Work, assemble
 from checkmate.core.keep_all import keep_all_profile
@@ -22,8 +26,11 @@ from checkmate.core.runtime import Runtime
 from checkmate.core.schedule import Schedule, expand
 from checkmate.core.simulate import simulate
 from checkmate.core.verify import Claim, verify
+from checkmate.io.graph_json import parse_graph, render_graph
+from checkmate.io.onnx.anchoring import Anchor
 from checkmate.io.onnx.predict import predict
 from checkmate.io.onnx.reader import OnnxModel, read_onnx
+from checkmate.io.onnx.writer import compile_model
 from checkmate.sample_graphs.networks import TINY
 
 GENERIC, ONNXRUNTIME = Runtime.GENERIC, Runtime.ONNXRUNTIME
@@ -224,3 +231,27 @@ def test_reading_a_model_is_the_same_each_time() -> None:
     model = onnx.ModelProto()
     model.CopyFrom(random_model(3))
     assert read_onnx(model.SerializeToString(), name="a").graph == read_onnx(model.SerializeToString(), name="a").graph
+
+
+def test_pairs_survive_json_and_count_in_the_digest() -> None:
+    graph = assemble("test", [A, B], ["b"], {})
+    document = render_graph(graph)
+    schema = json.loads((resources.files("checkmate.io.schemas") / "graph.schema.json").read_text())
+    jsonschema.validate(document, schema)
+    assert parse_graph(json.loads(json.dumps(document)), "test.json") == graph
+    assert graph_digest(graph) != graph_digest(assemble("test", [A, replace(B, in_place=())], ["b"], {}))
+    document["operations"][1]["in_place"] = [["a"]]  # type: ignore[index]
+    with pytest.raises(InputError, match=r"operations\[1\].*in_place\[0\]: expected \[input, output\]"):
+        parse_graph(document, "test.json")
+
+
+def test_shapes_of_unknown_operators_do_not_stop_compiling() -> None:
+    """Operators onnx does not know: the file must declare what they make, and what is around them is anchored."""
+    proto = parser.parse_model("""<ir_version: 8, opset_import: ["" : 17, "mine" : 1]>
+    g (float[8,8] x) => (float[8,8] z) <float[8,8] b, float[8,8] c>
+    { [a] a = Exp(x) [b] b = mine.Strange(a) [c] c = Relu(b) [d] d = Neg(x) [z] z = Add(c, d) }""")
+    model = read_onnx(proto.SerializeToString(), name="test")
+    made = compile_model(model, random_schedule(model, 1, share=0.5), anchor=Anchor.FULL)
+    again = read_onnx(made.SerializeToString(), name="again")
+    assert sum(operation.kind == "mine.Strange" for operation in again.graph.operations) > 1
+    assert {value.bytes for value in again.graph.values if value.name.startswith("b")} == {256}

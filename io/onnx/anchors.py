@@ -146,8 +146,7 @@ class Anchors:
         return self._tensors.element(name) is not None and name not in self._wanted and not self._tensors.is_declared(name)
 
     def _gets_memory(self, node: NodeProto) -> bool:
-        everything = set(node.input)
-        return not is_view(node, self._wanted) and not in_place_pairs(node, everything, lambda name: self._tensors.type_of(name))
+        return not is_view(node, self._wanted) and not in_place_pairs(node, set(node.input), self._tensors.known)
 
     def _set_apart(self, node: NodeProto) -> None:
         known = self._tensors.outputs_of(node)

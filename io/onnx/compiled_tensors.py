@@ -71,6 +71,9 @@ class CompiledTensors:
     def type_of(self, name: str) -> TypeProto:
         return self._types[name]
 
+    def known(self, name: str) -> TypeProto | None:
+        return self._types.get(name)
+
     def bytes(self, name: str) -> int:
         return (type_bytes(self._types[name]) if name in self._types else None) or 0
 
