@@ -28,6 +28,8 @@ SAMPLES = 24
 LP_ENTRIES = 80_000
 """Largest full relaxation that is solved; a larger graph gets the merged-stage one."""
 WINDOWS = 40
+WINDOW_OPERATIONS = 8_000
+"""The merged-stage relaxation has at most so many stages, and so many stages times operations: the model is built anew for every epsilon."""
 
 
 def lp_rounding(problem: Problem, settings: Settings, watch: Watch) -> Solution:
@@ -45,7 +47,11 @@ def lp_rounding(problem: Problem, settings: Settings, watch: Watch) -> Solution:
 def round_relaxation(problem: Problem, settings: Settings, watch: Watch) -> tuple[int, ...] | None:
     """The cheapest rounding that fits, over epsilons, thresholds and samples."""
     exact = liveness_entries(problem, single_runs(problem)) <= LP_ENTRIES
-    build, runs = (build_liveness, single_runs(problem)) if exact else (build_windows, merged_runs(problem, WINDOWS))
+    build, runs = (
+        (build_liveness, single_runs(problem))
+        if exact
+        else (build_windows, merged_runs(problem, max(8, min(WINDOWS, WINDOW_OPERATIONS // problem.count))))
+    )
     best: tuple[int, ...] | None = None
     best_cost = float("inf")
     draw = np.random.default_rng(settings.seed)

@@ -13,6 +13,7 @@ from ..events import Event, Watch
 from ..permute import in_original, permuted
 from ..problem import Problem
 from ..result import Solution, Status, Stop
+from ..search.local import search
 from ..search.order import find_order, order_for_budget
 from ..sequence import profile
 from ..settings import Settings
@@ -21,12 +22,13 @@ from .incumbent import keep_everything
 
 MOVES_PER_OPERATION = 3000
 MOST_MOVES = 400_000
+TRIAL_MOVES = 30_000
 SHARE = 0.25
 """The part of the time that may go into looking for an order."""
 
 
 def under_searched_order(problem: Problem, strategy: Strategy, settings: Settings, watch: Watch) -> Solution:
-    """Run a strategy under the best order found; under the given one if that helps no schedule to exist."""
+    """Run a strategy under the most promising of the orders found and the given one."""
     known = keep_everything(problem)
     if known is not None:
         return replace(known, bound_scope="any")
@@ -36,11 +38,25 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
     if profile(problem, lowest).peak <= problem.budget:
         return Solution(Status.OPTIMAL, Stop.FINISHED, lowest, problem.ideal_cost, bound_scope="any", provenance={"found_by": "order"})
     order = order_for_budget(problem, settings.seed, moves, watch.part(watch.remaining * SHARE))
-    solution = strategy(permuted(problem, order), settings, watch)
-    if solution.sequence is None and tuple(order) != tuple(range(problem.count)) and not watch.expired:
-        watch.on_event(Event("order", message="nothing fits under the order found; trying the given one"))
-        solution, order = strategy(problem, settings, watch), tuple(range(problem.count))
-    return _translated(problem, order, solution)
+    best = _most_promising(problem, [tuple(range(problem.count)), order, lowest], settings, watch.part(watch.remaining * SHARE))
+    return _translated(problem, best, strategy(permuted(problem, best), settings, watch))
+
+
+def _most_promising(problem: Problem, orders: Sequence[tuple[int, ...]], settings: Settings, watch: Watch) -> tuple[int, ...]:
+    """The order under which a short search finds the cheapest schedule. An order of low memory without recomputation can be a bad one with it.
+
+    The given order is the first, and stays if none is better.
+    """
+    best, best_cost = orders[0], float("inf")
+    for order in dict.fromkeys(orders):
+        ordered = permuted(problem, order)
+        start = tuple(range(problem.count))
+        found = search(ordered, [start, start], settings.seed, min(TRIAL_MOVES, 100 * problem.count), watch)
+        cost = float("inf") if found is None else profile(ordered, found).cost
+        watch.on_event(Event("order", message=f"tried order {orders.index(order)}: {'nothing fits' if found is None else 'fits'}"))
+        if cost < best_cost:
+            best, best_cost = order, cost
+    return best
 
 
 def _translated(problem: Problem, order: Sequence[int], solution: Solution) -> Solution:
