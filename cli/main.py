@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "inspect": "inspect:inspect",
     "verify": "verify:verify",
     "profile": "profile:profile",
+    "min-budget": "min_budget:min_budget",
     "compare": "compare:compare",
     "differentiate": "differentiate:differentiate",
     "convert": "convert:convert",

@@ -29,7 +29,7 @@ LP_ENTRIES = 80_000
 """Largest full relaxation that is solved; a larger graph gets the merged-stage one."""
 WINDOWS = 40
 WINDOW_OPERATIONS = 8_000
-"""The merged-stage relaxation has at most so many stages, and so many stages times operations: the model is built anew for every epsilon."""
+"""The most stages of the merged-stage relaxation, and the most stages times operations: it is built anew for every epsilon."""
 
 
 def lp_rounding(problem: Problem, settings: Settings, watch: Watch) -> Solution:

@@ -43,7 +43,7 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
 
 
 def _most_promising(problem: Problem, orders: Sequence[tuple[int, ...]], settings: Settings, watch: Watch) -> tuple[int, ...]:
-    """The order under which a short search finds the cheapest schedule. An order of low memory without recomputation can be a bad one with it.
+    """The order under which a short search finds the cheapest schedule: one of low memory without recomputation can be bad with it.
 
     The given order is the first, and stays if none is better.
     """
