@@ -45,7 +45,7 @@ class Smallest:
     found_by: str
     limit: Floor
     scope: str
-    """The limit holds for `any` order, or for the given `order` and at most two recomputations of an operation between first computations."""
+    """The limit holds for `any` schedule, or for those in the given `order` that recompute an operation at most twice per stage."""
     stop: Stop
 
 
@@ -92,6 +92,7 @@ class _Smallest:
         self._solve_exactly()
         for number in range(ROUNDS):
             self._bisect(number)
+        self._cheapen()
 
     def _raise_limit(self, floor: Floor) -> None:
         """Take a limit that holds for the given order, and only for what the problem says of the graph."""
@@ -121,30 +122,47 @@ class _Smallest:
             self._raise_limit(Floor(limit, "", "the schedule of the lowest peak"))
 
     def _bisect(self, number: int) -> None:
-        """Try budgets between the limit and the best, nearer to whichever the last try says."""
-        failed = self.limit.bytes - 1
+        """Try budgets below the best, each half-way to the last that failed; the further on, the nearer to the best."""
+        failed = self.model_budget - (self.model_budget - self.limit.bytes + 1 >> number)
         moves = min(FIRST_MOVES << number, 50 * self.problem.count << number)
         seed = self.settings.seed + number
         while not self.done and self.model_budget - failed > max(1, self.model_budget // PRECISION):
             target = self.problem.with_budget((failed + self.model_budget) // 2)
             before = self.model_budget
-            orders = [self.order]
+            self._search(target, self.order, seed, moves)
             if self.settings.order == "search":
-                orders.append(order_for_budget(target, seed, moves, self.watch.part(self.watch.remaining / 10)))
-            for order in orders:
-                self._search(target, order, seed, moves)
-                if self.done or self.model_budget < before:
-                    break
+                if self.model_budget == before and self.order != self.given:
+                    self._search(target, self.given, seed, moves)
+                if self.model_budget == before:
+                    self._search(target, order_for_budget(target, seed, moves, self.watch.part(self.watch.remaining / 10)), seed, moves)
             if self.model_budget == before:
                 failed = target.budget
 
+    def _cheapen(self) -> None:
+        """The first schedule to fit often recomputes more than it must: look for a cheaper one that needs no more memory."""
+        if self.watch.expired:
+            return
+        under = permuted(self.problem.with_budget(self.model_budget), self.order)
+        found = search(under, [self._in_order(self.best)], self.settings.seed, FIRST_MOVES, self.watch)
+        if found is None:
+            return
+        cheaper = in_original(self.order, found)
+        if profile(self.problem, cheaper).cost < profile(self.problem, self.best).cost and taken(self.problem, cheaper) <= self.budget:
+            self.best = cheaper
+
+    def _in_order(self, sequence: tuple[int, ...]) -> tuple[int, ...]:
+        """A sequence in the numbers of the best order."""
+        position = {operation: place for place, operation in enumerate(self.order)}
+        return tuple(position[operation] for operation in sequence)
+
     def _search(self, target: Problem, order: tuple[int, ...], seed: int, moves: int) -> None:
+        if self.done:
+            return
         under = permuted(target, order)
         if profile(under, self.given).peak <= target.budget:
             self._offer(order, self.given, "order")
             return
-        position = {operation: place for place, operation in enumerate(order)}
-        starts = [self.given, tuple(position[operation] for operation in self.best)] if order == self.order else [self.given]
+        starts = [self.given, self._in_order(self.best)] if order == self.order else [self.given]
         found = search(under, starts, seed, moves, self.watch.part(self.watch.remaining / 4))
         if found is not None:
             self._offer(order, found, "search")

@@ -1,0 +1,139 @@
+"""`checkmate min-budget`: known answers, a limit that is none too high, what it writes, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_runs import files_in, run, write_chain
+from oracles import unrestricted_optimum
+from random_graphs import random_problem
+from test_order import all_orders, wide
+
+from checkmate.core.certify import certify
+from checkmate.core.costs import unit_costs
+from checkmate.core.events import Watch
+from checkmate.core.graph import OperationSpec, ValueSpec, assemble
+from checkmate.core.least_memory import least_memory
+from checkmate.core.permute import permuted
+from checkmate.core.problem import Problem, build_problem, feasibility_floor
+from checkmate.core.runtime import Runtime
+from checkmate.core.settings import Settings
+from checkmate.core.strategies.smallest import find_smallest
+
+
+def possible(problem: Problem, budget: int) -> bool:
+    """Is there any schedule in the problem's order, however often it recomputes?"""
+    return unrestricted_optimum(problem.with_budget(budget)) < math.inf
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_below_the_limit_no_order_and_no_recomputation_helps(seed: int) -> None:
+    problem = random_problem(seed, most=6)
+    limit = least_memory(problem).bytes
+    assert limit <= max(feasibility_floor(problem).bytes, problem.base)
+    assert not any(possible(permuted(problem, order), limit - 1) for order in all_orders(problem) if problem.count)
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 3))
+def test_in_the_given_order_small_graphs_are_solved_exactly(seed: int) -> None:
+    problem = random_problem(seed, most=6)
+    found = find_smallest(problem, Settings(order="given"), Watch(20.0))
+    assert certify(problem, found.sequence)[1].peak_bytes <= found.budget
+    if problem.count:
+        assert possible(problem, found.budget)
+        assert not possible(problem, found.budget - 1)
+        assert found.limit.bytes == found.budget
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 6))
+def test_with_the_order_free_the_answer_is_that_of_the_best_order(seed: int) -> None:
+    problem = random_problem(seed, most=5)
+    found = find_smallest(problem, Settings(order="search"), Watch(20.0))
+    assert found.scope == "any"
+    assert found.limit.bytes <= found.budget
+    if problem.count:
+        assert not any(possible(permuted(problem, order), found.budget - 1) for order in all_orders(problem))
+
+
+def test_an_output_written_over_its_input_takes_no_memory() -> None:
+    """Generic: input and output of relu together. onnxruntime: one buffer for both; but a graph output has one of its own."""
+    specs = [
+        OperationSpec("make", "Op", (), (ValueSpec("a", 100),)),
+        OperationSpec("relu", "Relu", ("a",), (ValueSpec("b", 100),), in_place=(("a", "b"),)),
+        OperationSpec("sum", "Op", ("b",), (ValueSpec("c", 1),)),
+    ]
+    for outputs, runtime, least in (
+        (["c"], Runtime.GENERIC, 200),
+        (["c"], Runtime.ONNXRUNTIME, 101),
+        (["b", "c"], Runtime.ONNXRUNTIME, 200),
+    ):
+        graph = assemble("in place", specs, outputs, {})
+        problem = build_problem(graph, unit_costs(graph), runtime=runtime)
+        found = find_smallest(problem, Settings(order="search"), Watch(20.0))
+        assert (found.budget, found.limit.bytes) == (least, least)
+
+
+def test_a_free_order_needs_less_than_the_given_one(tmp_path: Path) -> None:
+    """Branches one at a time: 100 bytes and a few, where the given order keeps them all unless it recomputes."""
+    problem = wide(4)
+    found = find_smallest(problem, Settings(order="search"), Watch(20.0))
+    assert found.budget == 7 + 3 + 100 + 1
+
+
+def test_what_is_printed_and_what_is_in_the_object(tmp_path: Path) -> None:
+    write_chain(tmp_path, layers=6)
+    ran = run(tmp_path, "min-budget", "chain.json", "--json")
+    assert ran.code == 0
+    facts = ran.json
+    assert facts["format"] == "checkmate-min-budget"
+    assert facts["status"] == "optimal"
+    assert facts["limit_bytes"] == facts["budget_bytes"] < facts["keep_all_peak_bytes"]
+    assert facts["gap"] == 0.0
+    assert facts["limit_scope"] == "any"
+    assert facts["cost"] > facts["ideal_cost"]
+    assert files_in(tmp_path) == {"chain.json"}
+    text = run(tmp_path, "min-budget", "chain.json", "--order", "given").out
+    assert f"{facts['budget_bytes']} bytes" in text
+    assert facts["limit_operation"] in text
+    documented = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert [key for key in facts.keys() - {"format", "version"} if f"`{key}`" not in documented] == []
+
+
+def test_the_schedule_is_written_where_asked_and_solve_agrees(tmp_path: Path) -> None:
+    write_chain(tmp_path, layers=6)
+    ran = run(tmp_path, "min-budget", "chain.json", "-o", "least.json", "--json")
+    assert ran.json["outputs"] == ["least.json"]
+    assert run(tmp_path, "verify", "chain.json", "least.json").code == 0
+    assert json.loads((tmp_path / "least.json").read_text())["budget_bytes"] == ran.json["budget_bytes"]
+    below = run(tmp_path, "solve", "chain.json", "--budget", str(ran.json["budget_bytes"] - 1))
+    assert below.code == 3
+    assert run(tmp_path, "min-budget", "chain.json", "-o", "-", "--json").code == 2
+    assert run(tmp_path, "min-budget", "chain.json", "-o", "chain.json").code == 2
+
+
+def test_ctrl_c_gives_the_best_so_far(tmp_path: Path) -> None:
+    document = json.loads(write_chain(tmp_path, layers=150).read_text())
+    for number, operation in enumerate(document["operations"]):
+        operation["bytes"] = 1000 + number * number % 997
+    (tmp_path / "chain.json").write_text(json.dumps(document))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "checkmate", "min-budget", "chain.json", "--time-limit", "10m", "-v"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+    assert process.stderr is not None
+    assert any("found" in line for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "smallest budget found so far" in err
+    assert "budget" in out
