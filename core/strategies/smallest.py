@@ -1,7 +1,7 @@
 """The smallest budget: the least memory any schedule found needs, and a limit below which there is none.
 
-From above: orders and schedules for ever smaller budgets, by bisection. A budget at which nothing was found is not proven impossible, so
-the bisection is repeated with more moves. From below: what must be in memory together; for the given order and small graphs also a MILP.
+From above: orders and schedules for ever smaller budgets. A budget at which nothing was found is not proven impossible, so the descent is
+repeated with more moves. From below: what must be in memory together; for the given order and small graphs also a MILP.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ EXACT_ENTRIES = 60_000
 """A model of more nonzeros than this says little about the smallest peak within a minute."""
 FIRST_MOVES = 10_000
 ROUNDS = 4
-"""Bisections, each with twice the moves of the one before."""
+"""Descents, each with twice the moves of the one before."""
 PRECISION = 1000
-"""A bisection ends when budget and failure are nearer than this part of the budget."""
+"""A descent ends when it fails to save this part of the budget."""
 ORDER_MOVES = 300_000
 
 
@@ -50,7 +50,7 @@ class Smallest:
 
 
 def find_smallest(problem: Problem, settings: Settings, watch: Watch) -> Smallest:
-    """Search until the limit is met, the bisections have run out or time is up. `settings.order` says whether the order may change."""
+    """Search until the limit is met, the descents have run out or time is up. `settings.order` says whether the order may change."""
     work = _Smallest(problem, settings, watch)
     if problem.count:
         work.run()
@@ -91,7 +91,7 @@ class _Smallest:
         self._try_heuristics()
         self._solve_exactly()
         for number in range(ROUNDS):
-            self._bisect(number)
+            self._descend(number)
         self._cheapen()
 
     def _raise_limit(self, floor: Floor) -> None:
@@ -121,22 +121,29 @@ class _Smallest:
         if self.order == self.given and self.settings.order == "given":
             self._raise_limit(Floor(limit, "", "the schedule of the lowest peak"))
 
-    def _bisect(self, number: int) -> None:
-        """Try budgets below the best, each half-way to the last that failed; the further on, the nearer to the best."""
-        failed = self.model_budget - (self.model_budget - self.limit.bytes + 1 >> number)
+    def _descend(self, number: int) -> None:
+        """Try budgets below the best: a quarter of the way to the limit first, half as far after each failure."""
+        step = self.model_budget - self.limit.bytes >> 2 + number
         moves = min(FIRST_MOVES << number, 50 * self.problem.count << number)
         seed = self.settings.seed + number
-        while not self.done and self.model_budget - failed > max(1, self.model_budget // PRECISION):
-            target = self.problem.with_budget((failed + self.model_budget) // 2)
-            before = self.model_budget
-            self._search(target, self.order, seed, moves)
-            if self.settings.order == "search":
-                if self.model_budget == before and self.order != self.given:
-                    self._search(target, self.given, seed, moves)
-                if self.model_budget == before:
-                    self._search(target, order_for_budget(target, seed, moves, self.watch.part(self.watch.remaining / 10)), seed, moves)
-            if self.model_budget == before:
-                failed = target.budget
+        finest = max(1, self.model_budget // PRECISION)
+        while not self.done and (step := max(step, finest)):
+            target = self.problem.with_budget(max(self.limit.bytes, self.model_budget - step))
+            if not self._reach(target, seed, moves, other_orders=number > 0 and self.settings.order == "search"):
+                if step == finest:
+                    return
+                step //= 2
+
+    def _reach(self, target: Problem, seed: int, moves: int, *, other_orders: bool) -> bool:
+        """Was a schedule found for this budget? First under the order of the best, then under the given one and one made for the budget."""
+        if self._search(target, self.order, seed, moves):
+            return True
+        if not other_orders:
+            return False
+        if self.order != self.given and self._search(target, self.given, seed, moves):
+            return True
+        order = order_for_budget(target, seed, ORDER_MOVES // 10, self.watch.part(self.watch.remaining / 10))
+        return self._search(target, order, seed, moves)
 
     def _cheapen(self) -> None:
         """The first schedule to fit often recomputes more than it must: look for a cheaper one that needs no more memory."""
@@ -155,17 +162,18 @@ class _Smallest:
         position = {operation: place for place, operation in enumerate(self.order)}
         return tuple(position[operation] for operation in sequence)
 
-    def _search(self, target: Problem, order: tuple[int, ...], seed: int, moves: int) -> None:
+    def _search(self, target: Problem, order: tuple[int, ...], seed: int, moves: int) -> bool:
         if self.done:
-            return
+            return False
         under = permuted(target, order)
         if profile(under, self.given).peak <= target.budget:
             self._offer(order, self.given, "order")
-            return
+            return True
         starts = [self.given, self._in_order(self.best)] if order == self.order else [self.given]
         found = search(under, starts, seed, moves, self.watch.part(self.watch.remaining / 4))
         if found is not None:
             self._offer(order, found, "search")
+        return found is not None
 
     def _offer(self, order: tuple[int, ...], sequence: tuple[int, ...], name: str) -> None:
         """Take a schedule, in the numbers of the order it was made for, if it needs less."""
