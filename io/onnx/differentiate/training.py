@@ -19,6 +19,7 @@ from .modes import Statistics, set_batch_norm, set_dropout
 from .optimizers import Optimizer
 from .options import Parameter, Role, TrainingGraph, TrainingOptions
 from .parameters import find_parameters
+from .splitting import split_losses
 
 
 def differentiate(model: ModelProto, options: TrainingOptions) -> TrainingGraph:
@@ -53,6 +54,7 @@ def differentiate(model: ModelProto, options: TrainingOptions) -> TrainingGraph:
     names = Backward(builder, loss.name, trained, finish).run()
     if not gradients:
         raise InputError(f"no parameter has a gradient: {loss.name!r} does not change with any of the {len(trained)} trained parameters")
+    without = {name: _why_none(forward, name, builder.nodes[:forward_nodes]) for name in trained if name not in gradients}
     return assembled(
         Parts(
             builder=builder,
@@ -64,8 +66,8 @@ def differentiate(model: ModelProto, options: TrainingOptions) -> TrainingGraph:
             gradient_names=names,
             updates=updates | optimizer.updates,
             optimizer=optimizer,
-            without_gradient={name: _why_none(forward, name, builder.nodes[:forward_nodes]) for name in trained if name not in gradients},
-            forward_nodes=forward_nodes,
+            without_gradient=without,
+            forward_nodes=split_losses(builder, forward_nodes),
         )
     )
 

@@ -1,0 +1,50 @@
+"""Cross-entropy in operators that runtimes have kernels for, once its gradient, which is shorter as a whole, is there.
+
+onnxruntime has no kernel for SoftmaxCrossEntropyLoss and writes it out itself, at the end of its list of nodes: all of the backward pass
+that does not wait for the loss then runs before it, in up to three times the memory, and nothing that was predicted holds.
+"""
+
+from __future__ import annotations
+
+from onnx import NodeProto, helper
+
+from ..attributes import find
+from ..files import plain_domain
+from .builder import GraphBuilder
+
+OPERATOR = "SoftmaxCrossEntropyLoss"
+
+
+def split_losses(builder: GraphBuilder, forward_nodes: int) -> int:
+    """Write out every plain one, where it stands. How many nodes the forward pass has now."""
+    nodes, builder.nodes = builder.nodes, []
+    forward = nodes[:forward_nodes]
+    for node in forward:
+        if _is_plain(node):
+            _write_out(builder, node)
+        else:
+            builder.nodes.append(node)
+    grown = len(builder.nodes)
+    builder.nodes += nodes[forward_nodes:]
+    return grown
+
+
+def _is_plain(node: NodeProto) -> bool:
+    """The mean over all examples, each counting the same."""
+    if plain_domain(node.domain) or node.op_type != OPERATOR or any(node.input[2:]):
+        return False
+    reduction = find(node, "reduction")
+    return (reduction is None or reduction.s == b"mean") and find(node, "ignore_index") is None
+
+
+def _write_out(builder: GraphBuilder, node: NodeProto) -> None:
+    """Minus the mean of the log probabilities at the labels."""
+    builder.prefix = node.name
+    scores, labels = node.input[:2]
+    logarithms = builder.add("LogSoftmax", scores, axis=1)
+    if len(node.output) > 1 and node.output[1]:
+        builder.tensors.rename(logarithms, node.output[1])
+        logarithms = builder.nodes[-1].output[0] = node.output[1]
+    places = builder.add("Unsqueeze", labels, builder.integers([1]))
+    mean = builder.add("ReduceMean", builder.add("GatherElements", logarithms, places, axis=1), keepdims=0)
+    builder.nodes.append(helper.make_node("Neg", [mean], [node.output[0]], name=node.name))
