@@ -12,7 +12,8 @@ from ..core.costs import Costs, flops_costs, given_costs, has_given_costs, roofl
 from ..core.errors import InfeasibleError, InputError
 from ..core.graph import Graph, pin
 from ..core.keep_all import keep_all_profile
-from ..core.problem import Floor, Problem, build_problem, feasibility_floor
+from ..core.least_memory import least_memory
+from ..core.problem import Floor, Problem, build_problem
 from ..core.runtime import Runtime
 from ..core.sequence import Profile
 from ..core.units import Budget
@@ -115,7 +116,7 @@ def prepare(
 
         graph, costs = match_costs(pinned, measure(loaded.onnx))
     problem = build_problem(graph, costs, reserve=request.reserve or 0, runtime=runtime_of(request, loaded))
-    return Prepared(loaded, problem, keep_all_profile(problem), feasibility_floor(problem), made)
+    return Prepared(loaded, problem, keep_all_profile(problem), least_memory(problem), made)
 
 
 def runtime_of(request: GraphRequest, loaded: Loaded) -> Runtime:

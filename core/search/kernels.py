@@ -10,17 +10,22 @@ ones; so one pass over the touched stages brings everything up to date.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
 
 from .space import LOG, Ints, Space, State
 
+compiled: Any = njit
+outer = compiled(cache=True, nogil=True, no_cfunc_wrapper=True)
+inner = compiled(cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)
+"""Called from Python too, or from other kernels only: leaving out the wrapper halves the time to compile."""
 IMPOSSIBLE = 1e30
 """The cost of recomputing what cannot be recomputed: no move that needs it is ever taken."""
 
 
-@njit(cache=True, nogil=True)
+@inner
 def gap_at(space: Space, value: int, stage: int) -> int:
     """The gap of a value that a stage lies in, or -1."""
     for gap in range(space.gap_start[value], space.gap_start[value + 1]):
@@ -29,7 +34,7 @@ def gap_at(space: Space, value: int, stage: int) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@outer
 def recomputed(space: Space, state: State, stage: int) -> int:
     """Collect into `chosen`, ascending, what a stage recomputes; how many, or -1 if something cannot be recomputed."""
     state.stamp[0] += 1
@@ -57,7 +62,7 @@ def recomputed(space: Space, state: State, stage: int) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@inner
 def weigh(space: Space, state: State, stage: int, found: int) -> None:
     """Set cost, memory and signature of a stage that recomputes the first `found` of `chosen`."""
     count = len(space.cost)
@@ -101,14 +106,14 @@ def weigh(space: Space, state: State, stage: int, found: int) -> None:
     state.reads[stage] = reads
 
 
-@njit(cache=True, nogil=True)
+@inner
 def over(space: Space, state: State, stage: int) -> float:
     """By how much of the available memory a stage exceeds it."""
     excess = state.held[stage] + state.extra[stage] - space.available
     return excess / max(1, space.available) if excess > 0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@outer
 def reset(space: Space, state: State) -> None:
     """Evaluate everything from what was chosen for the gaps."""
     stages = len(state.spent)
@@ -136,7 +141,7 @@ def reset(space: Space, state: State) -> None:
     recount(space, state)
 
 
-@njit(cache=True, nogil=True)
+@outer
 def recount(space: Space, state: State) -> None:
     """Add the totals up afresh: they drift by rounding over millions of moves."""
     state.total_cost[0] = np.sum(state.spent)
@@ -146,7 +151,7 @@ def recount(space: Space, state: State) -> None:
     state.total_over[0] = total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def set_gap(space: Space, state: State, gap: int, stay: int, hold: bool, until: int) -> None:
     """Choose for one gap. `refresh` must follow, once for any number of gaps."""
     _place(space, state, gap, stay, hold, until, until)
@@ -156,7 +161,7 @@ def set_gap(space: Space, state: State, gap: int, stay: int, hold: bool, until: 
             state.dirty[stage] = True
 
 
-@njit(cache=True, nogil=True)
+@outer
 def refresh(space: Space, state: State, low: int) -> None:
     """Evaluate the touched stages from `low` on, in order."""
     for stage in range(low, len(state.spent)):
@@ -165,7 +170,7 @@ def refresh(space: Space, state: State, low: int) -> None:
             _evaluate(space, state, stage)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _place(space: Space, state: State, gap: int, stay: int, hold: bool, until: int, back: int) -> None:
     """Set a gap and what follows for memory at the start of its stages; log how it was; mark the stages this touches."""
     entry = state.log_sizes[0]
@@ -179,7 +184,7 @@ def _place(space: Space, state: State, gap: int, stay: int, hold: bool, until: i
     _shift(space, state, gap, stay, hold, until, back, True)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _shift(space: Space, state: State, gap: int, stay: int, hold: bool, until: int, back: int, touch: bool) -> None:
     value = space.gap_value[gap]
     size = space.size[value]
@@ -207,7 +212,7 @@ def _shift(space: Space, state: State, gap: int, stay: int, hold: bool, until: i
             state.present[value, stage] = after
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _link(state: State, gap: int) -> None:
     """Enter a gap into the list of the stage from which its value is held again."""
     head = state.first_back[state.back[gap]]
@@ -218,7 +223,7 @@ def _link(state: State, gap: int) -> None:
     state.first_back[state.back[gap]] = gap
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _unlink(state: State, gap: int) -> None:
     before, after = state.previous_back[gap], state.next_back[gap]
     if before >= 0:
@@ -229,7 +234,7 @@ def _unlink(state: State, gap: int) -> None:
         state.previous_back[after] = before
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _evaluate(space: Space, state: State, stage: int) -> None:
     """Evaluate a stage anew and let what it recomputes be held from there on, or no longer."""
     entry = state.log_sizes[1]
@@ -272,19 +277,19 @@ def _evaluate(space: Space, state: State, stage: int) -> None:
     state.total_cost[0] += state.spent[stage]
 
 
-@njit(cache=True, nogil=True)
+@outer
 def commit(state: State) -> None:
     state.log_sizes[0] = 0
     state.log_sizes[1] = 0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def overflowed(state: State) -> bool:
     """Did the move change more than the log can take back?"""
     return state.log_sizes[0] > LOG or state.log_sizes[1] > LOG
 
 
-@njit(cache=True, nogil=True)
+@outer
 def roll_back(space: Space, state: State, cost: float, excess: float) -> None:
     """Undo everything since the last commit; the totals are given back exactly, so that rounding never adds up."""
     for entry in range(state.log_sizes[0] - 1, -1, -1):
@@ -300,7 +305,7 @@ def roll_back(space: Space, state: State, cost: float, excess: float) -> None:
     commit(state)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def draw(state: State) -> np.uint64:
     """xorshift64*: the same numbers on every machine."""
     x = state.random[0]
@@ -311,17 +316,17 @@ def draw(state: State) -> np.uint64:
     return x * np.uint64(2685821657736338717)
 
 
-@njit(cache=True, nogil=True)
+@outer
 def below(state: State, limit: int) -> int:
     return int(draw(state) >> np.uint64(33)) % limit
 
 
-@njit(cache=True, nogil=True)
+@outer
 def uniform(state: State) -> float:
     return float(draw(state) >> np.uint64(11)) / 9007199254740992.0
 
 
-@njit(cache=True, nogil=True)
+@outer
 def change(space: Space, state: State, gap: int) -> None:
     """A random change of one gap, of the kinds that tend to help in its present state."""
     low, high = space.low[gap], space.high[gap]
@@ -343,7 +348,7 @@ def change(space: Space, state: State, gap: int) -> None:
         set_gap(space, state, gap, low, True, read)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def related(space: Space, state: State, gap: int) -> int:
     """A gap that matters to this one: of an input of the operation that makes the value, or of a value beside it, at the same time."""
     operation = space.producer[space.gap_value[gap]]
@@ -363,7 +368,7 @@ def related(space: Space, state: State, gap: int) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def held_in(space: Space, state: State, stage: int) -> int:
     """A random movable gap whose value is in memory at the start of a stage, by a few tries; -1 if none turns up."""
     for _ in range(24):
@@ -373,7 +378,7 @@ def held_in(space: Space, state: State, stage: int) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@outer
 def anneal(
     space: Space, state: State, best: Ints, best_cost: float, moves: int, hot: float, cold: float, price: float, reference: float
 ) -> tuple[float, float]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from ..events import Event, Watch
 from ..keep_all import keep_all_profile
-from ..problem import Problem, feasibility_floor
+from ..least_memory import least_memory
+from ..problem import Floor, Problem, feasibility_floor
 from ..result import Solution, Status, Stop
+from ..runtime import Runtime
 from ..sequence import in_stage_order, profile, prune
 from ..settings import Settings
 from ..units import format_bytes
@@ -13,15 +15,28 @@ from . import HEURISTICS, get_strategy
 
 
 def infeasible(problem: Problem) -> Solution | None:
-    """A proof that nothing fits, if the largest set of bytes that must be in memory together already says so."""
+    """A proof that nothing fits, if the largest set of bytes that must be in memory together already says so.
+
+    The optimizer's own model counts nothing as computed in place; where only that stands in the way, nothing is proven.
+    """
+    floor = least_memory(problem)
+    if floor.bytes > problem.budget:
+        return _nothing_fits(problem, floor, Status.INFEASIBLE, "that is the smallest budget that could work")
     floor = feasibility_floor(problem)
     if floor.bytes <= problem.budget or keep_all_profile(problem).peak <= problem.budget:
         return None
+    if problem.runtime is Runtime.GENERIC:
+        return _nothing_fits(problem, floor, Status.INFEASIBLE, "that is the smallest budget that could work in this order")
+    return _nothing_fits(problem, floor, Status.UNKNOWN, "the optimizer counts on nothing being computed in place")
+
+
+def _nothing_fits(problem: Problem, floor: Floor, status: Status, consequence: str) -> Solution:
+    needs = f"{floor.operation!r} alone needs" if floor.operation else "it takes"
     reason = (
-        f"no schedule fits {format_bytes(problem.budget)}: {floor.operation!r} alone needs {format_bytes(floor.bytes)} "
-        f"({floor.bytes} bytes) for {floor.reason}; that is the smallest budget that could work"
+        f"no schedule fits {format_bytes(problem.budget)}: {needs} {format_bytes(floor.bytes)} ({floor.bytes} bytes) for {floor.reason}; "
+        f"{consequence}"
     )
-    return Solution(Status.INFEASIBLE, Stop.FINISHED, reason=reason, smallest_budget=floor.bytes, binding_operation=floor.operation)
+    return Solution(status, Stop.FINISHED, reason=reason, smallest_budget=floor.bytes, binding_operation=floor.operation)
 
 
 def keep_everything(problem: Problem) -> Solution | None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..events import Event, Watch
+from ..least_memory import least_memory
 from ..permute import in_original, permuted
 from ..problem import Problem
 from ..result import Solution, Status, Stop
@@ -18,7 +19,7 @@ from ..search.order import find_order, order_for_budget
 from ..sequence import profile
 from ..settings import Settings
 from . import Strategy
-from .incumbent import keep_everything
+from .incumbent import infeasible, keep_everything
 
 MOVES_PER_OPERATION = 3000
 MOST_MOVES = 400_000
@@ -29,7 +30,7 @@ SHARE = 0.25
 
 def under_searched_order(problem: Problem, strategy: Strategy, settings: Settings, watch: Watch) -> Solution:
     """Run a strategy under the most promising of the orders found and the given one."""
-    known = keep_everything(problem)
+    known = keep_everything(problem) or (infeasible(problem) if least_memory(problem).bytes > problem.budget else None)
     if known is not None:
         return replace(known, bound_scope="any")
     watch.on_event(Event("order", message="looking for an order that needs no recomputation"))
@@ -64,7 +65,7 @@ def _translated(problem: Problem, order: Sequence[int], solution: Solution) -> S
     scope = "any" if _is_only_order(problem) or (solution.bound or 0.0) <= problem.ideal_cost else "order"
     if solution.sequence is not None:
         return replace(solution, sequence=in_original(order, solution.sequence), bound_scope=scope)
-    if solution.status is Status.INFEASIBLE and scope == "order" and "that is the smallest budget that could work" not in solution.reason:
+    if solution.status is Status.INFEASIBLE and scope == "order" and least_memory(problem).bytes <= problem.budget:
         return replace(solution, status=Status.UNKNOWN, reason=f"under the orders tried, {solution.reason}")
     return replace(solution, bound_scope=scope)
 
