@@ -21,20 +21,22 @@ from checkmate.core.problem import Problem, build_problem
 from checkmate.core.result import Status
 from checkmate.core.sequence import profile
 from checkmate.core.settings import Settings
-from checkmate.core.strategies.exact import solve_exactly
+from checkmate.core.solvers import get_solver
 from checkmate.core.strategies.incumbent import best_heuristic
 from checkmate.core.units import parse_budget
 from checkmate.io.load import load
 
 CASES = (("vgg16_b256", "1.330e10"), ("unet_b32", "16e9"))
 WANTED = 5.0
+REPEATS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """One formulation on one problem, from the building of the model to the proof."""
+    """One formulation on one problem: seconds to build the model in Pyomo, and from there to the proof."""
 
-    seconds: float
+    building: float
+    solving: float
     optimal: bool
     cost: float
 
@@ -45,28 +47,40 @@ def main() -> int:
     parser.add_argument("--solver", default="highs")
     parser.add_argument("--time-limit", type=float, default=600.0)
     options = parser.parse_args()
-    print(f"{'graph':16}{'budget':>10}{'liveness':>10}{'paper':>10}{'ratio':>9}   paper's form ended with")
+    print(f"{'':26}{'liveness':>16}{'paper':>16}")
+    print(f"{'graph':16}{'budget':>10}{'build':>8}{'solve':>8}{'build':>8}{'solve':>8}{'ratio':>9}   paper's form ended with")
     good = True
     for name, budget in CASES:
         graph = load(str(options.graphs / f"{name}.json"), dims={}, batch_size=None).graph
         problem = build_problem(graph, given_costs(graph), budget=parse_budget(budget).resolve(0))
         fast, slow = (measure(problem, form, options.solver, options.time_limit) for form in ("liveness", "paper"))
-        ratio = slow.seconds / fast.seconds
+        ratio = slow.solving / fast.solving
         good &= fast.optimal and ratio >= WANTED
         end = "the optimum" if slow.optimal else f"the time limit, {slow.cost / fast.cost - 1:+.2%} above the optimum"
-        print(f"{name:16}{budget:>10}{fast.seconds:10.2f}{slow.seconds:10.2f}{'' if slow.optimal else '>= ':>3}{ratio:6.1f}   {end}")
+        times = f"{fast.building:8.2f}{fast.solving:8.2f}{slow.building:8.2f}{slow.solving:8.2f}"
+        print(f"{name:16}{budget:>10}{times}{'' if slow.optimal else '>= ':>3}{ratio:6.1f}   {end}", flush=True)
     return 0 if good else 1
 
 
 def measure(problem: Problem, formulation: str, solver: str, limit: float) -> Timing:
-    """Build and solve, from the same start; what both need before that (imports, the start) is not timed."""
+    """Build once, solve from the same heuristic start; the shortest of a few solves, since the machine is noisy."""
     settings = Settings(solver=solver, formulation=formulation)
     start, _ = best_heuristic(problem, settings, Watch())
-    get_formulation(formulation)
+    build = get_formulation(formulation)
     begun = time.monotonic()
-    exact = solve_exactly(problem, settings, Watch(limit), incumbent=start)
-    cost = profile(problem, exact.sequence).cost if exact.sequence is not None else float("inf")
-    return Timing(time.monotonic() - begun, exact.status is Status.OPTIMAL, cost)
+    formulated = build(problem)
+    building = time.monotonic() - begun
+    values = None if start is None else formulated.start(start)
+    solving, best = float("inf"), float("inf")
+    for _ in range(REPEATS):
+        begun = time.monotonic()
+        result = get_solver(solver).solve(formulated.form, settings, Watch(limit), values)
+        solving = min(solving, time.monotonic() - begun)
+        if result.values is not None:
+            best = min(best, profile(problem, formulated.sequence(result.values)).cost)
+        if solving > 10:
+            break
+    return Timing(building, solving, result.status is Status.OPTIMAL, best)
 
 
 if __name__ == "__main__":

@@ -78,6 +78,28 @@ def mlp() -> Built:
     return module, (torch.randn(64, 256),), torch.randint(10, (64,))
 
 
+def small_resnet() -> Built:
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self, before: int, after: int, stride: int) -> None:
+            super().__init__()
+            self.first, self.second = nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.Conv2d(after, after, 3, 1, 1, bias=False)
+            self.n1, self.n2 = nn.BatchNorm2d(after), nn.BatchNorm2d(after)
+            short = nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
+            self.short = nn.Identity() if before == after else short
+
+        def forward(self, x: Any) -> Any:
+            y = self.n2(self.second(torch.relu(self.n1(self.first(x)))))
+            return torch.relu(y + self.short(x))
+
+    stem = (nn.Conv2d(3, 16, 7, 2, 3, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
+    blocks = (Block(16, 16, 1), Block(16, 32, 2), Block(32, 64, 2))
+    module = nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+    return module, (torch.randn(4, 3, 64, 64),), torch.randint(10, (4,))
+
+
 def resnet18() -> Built:
     return _vision("resnet18", 8)
 
@@ -184,6 +206,7 @@ def gpt() -> Built:
 
 MODELS: Mapping[str, Callable[[], Built]] = {
     "mlp": mlp,
+    "small_resnet": small_resnet,
     "unet": unet,
     "gpt": gpt,
     "resnet18": resnet18,

@@ -49,7 +49,8 @@ def _most_promising(problem: Problem, orders: Sequence[tuple[int, ...]], setting
     The given order is the first, and stays if none is better.
     """
     best, best_cost = orders[0], float("inf")
-    for order in dict.fromkeys(orders):
+    different = tuple(dict.fromkeys(orders))
+    for order in different if len(different) > 1 else ():
         ordered = permuted(problem, order)
         start = tuple(range(problem.count))
         found = search(ordered, [start, start], settings.seed, min(TRIAL_MOVES, 100 * problem.count), watch)

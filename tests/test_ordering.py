@@ -1,0 +1,75 @@
+"""Strategies under an order found by search: certified like any other, never worse than what the given order allows to prove."""
+
+from __future__ import annotations
+
+import math
+
+from chains import unit_chain
+from oracles import staged_optimum
+from random_graphs import random_problem
+
+from checkmate.core.certify import run_strategy
+from checkmate.core.costs import given_costs
+from checkmate.core.events import Watch
+from checkmate.core.graph import OperationSpec, ValueSpec, Work, assemble
+from checkmate.core.least_memory import least_memory
+from checkmate.core.problem import Problem, build_problem
+from checkmate.core.result import Status
+from checkmate.core.sequence import profile
+from checkmate.core.settings import Settings
+
+SEARCH = Settings(order="search")
+
+
+def two_branches() -> Problem:
+    """Two branches of large values: one after the other they fit, side by side, as given, they do not."""
+
+    def op(name: str, *inputs: str, size: int) -> OperationSpec:
+        return OperationSpec(name, "Op", inputs, (ValueSpec(name, size),), work=Work(cost=1.0))
+
+    specs = [op("a", size=10), op("b", size=10), op("a2", "a", size=1), op("b2", "b", size=1), op("sum", "a2", "b2", size=1)]
+    graph = assemble("branches", specs, (), {})
+    return build_problem(graph, given_costs(graph), budget=12)
+
+
+def test_an_order_that_needs_no_recomputation_is_optimal_for_any_order() -> None:
+    problem = two_branches()
+    assert profile(problem, range(problem.count)).peak > problem.budget
+    result = run_strategy(problem, "auto", SEARCH, Watch(30))
+    assert result.fits
+    assert result.solution.status is Status.OPTIMAL
+    assert result.solution.bound_scope == "any"
+    assert result.simulation is not None
+    assert result.simulation.cost == problem.ideal_cost
+
+
+def test_the_given_order_is_kept_when_asked_for() -> None:
+    result = run_strategy(two_branches(), "auto", Settings(), Watch(30))
+    assert result.simulation is not None
+    assert result.simulation.cost > two_branches().ideal_cost
+    assert result.solution.bound_scope == "order"
+
+
+def test_where_there_is_only_one_order_the_bound_holds_for_any() -> None:
+    result = run_strategy(unit_chain(8, 4), "optimal", SEARCH, Watch(60))
+    assert result.simulation is not None
+    assert result.simulation.cost == 26
+    assert result.solution.bound_scope == "any"
+
+
+def test_every_order_found_gives_certified_schedules_and_true_claims() -> None:
+    found = 0
+    for seed in range(7000, 7060):
+        problem = random_problem(seed)
+        if not problem.count:
+            continue
+        result = run_strategy(problem, "auto", SEARCH, Watch(60))
+        if result.solution.status is Status.INFEASIBLE:
+            assert least_memory(problem).bytes > problem.budget, seed
+        given = staged_optimum(problem)
+        if result.fits and result.simulation is not None:
+            found += 1
+            assert result.simulation.cost <= given + 1e-6 or given == math.inf, seed
+        else:
+            assert given == math.inf, seed
+    assert found > 20
