@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .errors import VerificationError
-from .events import Watch
+from .events import Event, Watch
 from .problem import Problem
 from .result import Solution, Status, Stop
 from .schedule import Schedule, expand
@@ -29,6 +29,12 @@ class Certified:
 
 def run_strategy(problem: Problem, strategy: str, settings: Settings, watch: Watch) -> Certified:
     """Run one strategy by name and certify its schedule, whether or not it fits the budget."""
+    if problem.count and (strategy == "auto" or settings.order == "search"):
+        from .search.warm import warm_up  # imports numba, which takes a while
+
+        watch.on_event(Event("loading the search (compiled on first use)"))
+        warm_up()
+        watch.restart()
     begun = watch.elapsed
     run = get_strategy(strategy)
     if not problem.count:

@@ -43,6 +43,10 @@ class Watch:
     def expired(self) -> bool:
         return self.remaining <= 0.0 or self.interrupted()
 
+    def restart(self) -> None:
+        """Begin to count now: what went before was not part of the work."""
+        self.started = time.monotonic()
+
     def part(self, seconds: float) -> Watch:
         """A watch for a part of the work that may take at most this long."""
         return Watch(min(seconds, self.remaining), self.on_event, self.interrupted)

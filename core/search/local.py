@@ -7,10 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ..costs import Costs
 from ..events import Event, Watch
-from ..graph import Graph, Operation, Value
-from ..problem import Problem, build_problem
+from ..problem import Problem
 from ..sequence import just_in_time, last_reads, profile, prune
 from .kernels import anneal, recomputed, recount, reset
 from .space import Ints, Space, State, build_space, new_state
@@ -22,11 +20,6 @@ COOLING = 1e-3
 """The temperature falls from half the cost of an average operation to a thousandth of that."""
 WALKERS = 2
 """Kernels run without the interpreter's lock; this many at a time, so that results do not depend on the machine."""
-
-_SMALLEST = build_problem(
-    Graph("", tuple(Operation(str(i), "", (i - 1,) if i else (), (i,)) for i in range(3)), tuple(Value(str(i), 1) for i in range(3))),
-    Costs("", "", (1.0,) * 3, ("",) * 3),
-)
 
 
 class LocalSearch:
@@ -133,15 +126,6 @@ def decode(problem: Problem, space: Space, state: State) -> tuple[int, ...]:
     return prune(problem, sequence)
 
 
-def warm_up() -> None:
-    """Compile or load the kernels. Their compiled form is cached on disk, so this takes seconds once and nothing later."""
-    space = build_space(_SMALLEST)
-    state = new_state(space, 0)
-    reset(space, state)
-    best = np.stack([state.stay, state.hold, state.until])
-    anneal(space, state, best, float("inf"), 1, 1.0, 0.1, 1.0, 1.0)
-
-
 def walk_from(problem: Problem, start: Sequence[int], seed: int, moves: int, watch: Watch) -> tuple[int, ...] | None:
     """Anneal from a start for a number of moves, in chunks so that the clock is looked at; the best schedule found that fits."""
     walk = LocalSearch(problem, seed)
@@ -158,7 +142,6 @@ def walk_from(problem: Problem, start: Sequence[int], seed: int, moves: int, wat
 def search(problem: Problem, starts: Sequence[tuple[int, ...]], seed: int, moves: int, watch: Watch) -> tuple[int, ...] | None:
     """One walk from each start, side by side on both cores; the cheapest schedule found. Deterministic unless time runs out."""
     watch.on_event(Event("search"))
-    warm_up()
     with ThreadPoolExecutor(WALKERS) as pool:
         walks = [pool.submit(walk_from, problem, start, seed * 1000 + number, moves, watch) for number, start in enumerate(starts)]
         found = [sequence for walk in walks if (sequence := walk.result()) is not None]
