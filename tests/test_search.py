@@ -8,14 +8,48 @@ import random
 import numpy as np
 import pytest
 from chains import unit_chain
+from numba import njit
 from oracles import staged_optimum
 from random_graphs import random_problem
 
 from checkmate.core.events import Watch
 from checkmate.core.problem import Problem
-from checkmate.core.search.kernels import change, commit, refresh, reset, roll_back
+from checkmate.core.search import kernels
+from checkmate.core.search.kernels import reset
 from checkmate.core.search.local import LocalSearch, decode, search
+from checkmate.core.search.space import Space, State
 from checkmate.core.sequence import in_stage_order, profile
+
+
+@njit
+def change(space: Space, state: State, gap: int) -> None:
+    """Kernels that only kernels call cannot be called from Python; these can."""
+    kernels.change(space, state, gap)
+
+
+@njit
+def refresh(space: Space, state: State, low: int) -> None:
+    kernels.refresh(space, state, low)
+
+
+@njit
+def commit(state: State) -> None:
+    kernels.commit(state)
+
+
+@njit
+def roll_back(space: Space, state: State, cost: float, excess: float) -> None:
+    kernels.roll_back(space, state, cost, excess)
+
+
+@njit
+def below(state: State, limit: int) -> int:
+    return kernels.below(state, limit)
+
+
+@njit
+def uniform(state: State) -> float:
+    return kernels.uniform(state)
 
 
 def random_sequence(problem: Problem, seed: int) -> tuple[int, ...]:
@@ -118,8 +152,6 @@ def test_the_same_seed_takes_the_same_walk() -> None:
 
 
 def test_numbers_drawn_are_spread_evenly() -> None:
-    from checkmate.core.search.kernels import below, uniform
-
     walk = LocalSearch(unit_chain(3, 9), 1)
     drawn = np.bincount([below(walk.state, 8) for _ in range(8000)], minlength=8)
     assert drawn.min() > 850

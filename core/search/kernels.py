@@ -10,17 +10,12 @@ ones; so one pass over the touched stages brings everything up to date.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numba import njit
 
+from .compile import inner, outer
 from .space import LOG, Ints, Space, State
 
-compiled: Any = njit
-outer = compiled(cache=True, nogil=True, no_cfunc_wrapper=True)
-inner = compiled(cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)
-"""Called from Python too, or from other kernels only: leaving out the wrapper halves the time to compile."""
 IMPOSSIBLE = 1e30
 """The cost of recomputing what cannot be recomputed: no move that needs it is ever taken."""
 
@@ -161,7 +156,7 @@ def set_gap(space: Space, state: State, gap: int, stay: int, hold: bool, until: 
             state.dirty[stage] = True
 
 
-@outer
+@inner
 def refresh(space: Space, state: State, low: int) -> None:
     """Evaluate the touched stages from `low` on, in order."""
     for stage in range(low, len(state.spent)):
@@ -277,7 +272,7 @@ def _evaluate(space: Space, state: State, stage: int) -> None:
     state.total_cost[0] += state.spent[stage]
 
 
-@outer
+@inner
 def commit(state: State) -> None:
     state.log_sizes[0] = 0
     state.log_sizes[1] = 0
@@ -289,7 +284,7 @@ def overflowed(state: State) -> bool:
     return state.log_sizes[0] > LOG or state.log_sizes[1] > LOG
 
 
-@outer
+@inner
 def roll_back(space: Space, state: State, cost: float, excess: float) -> None:
     """Undo everything since the last commit; the totals are given back exactly, so that rounding never adds up."""
     for entry in range(state.log_sizes[0] - 1, -1, -1):
@@ -316,17 +311,17 @@ def draw(state: State) -> np.uint64:
     return x * np.uint64(2685821657736338717)
 
 
-@outer
+@inner
 def below(state: State, limit: int) -> int:
     return int(draw(state) >> np.uint64(33)) % limit
 
 
-@outer
+@inner
 def uniform(state: State) -> float:
     return float(draw(state) >> np.uint64(11)) / 9007199254740992.0
 
 
-@outer
+@inner
 def change(space: Space, state: State, gap: int) -> None:
     """A random change of one gap, of the kinds that tend to help in its present state."""
     low, high = space.low[gap], space.high[gap]

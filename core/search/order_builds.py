@@ -6,12 +6,12 @@ numba's cache looks at the date of the file a function is in and not at those it
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compile import outer
 from .order_space import Links, Walk
 
 
-@njit(cache=True, nogil=True)
+@outer
 def build_eagerly(links: Links, walk: Walk) -> None:
     """In the walk's order, but whatever leaves less in memory than it found comes as soon as it can."""
     count = len(walk.order)
@@ -51,7 +51,7 @@ def build_eagerly(links: Links, walk: Walk) -> None:
                 waiting += 1
 
 
-@njit(cache=True, nogil=True)
+@outer
 def build_lazily(links: Links, walk: Walk) -> None:
     """In the walk's order, but whatever leaves more in memory than it found comes as late as it can."""
     count = len(walk.order)
@@ -89,7 +89,7 @@ def build_lazily(links: Links, walk: Walk) -> None:
                 waiting += 1
 
 
-@njit(cache=True, nogil=True)
+@outer
 def least_peak(links: Links) -> int:
     """A peak that no order beats if nothing is recomputed: what lies between the ancestors and the descendants of one operation."""
     count = len(links.made)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from .compile import inner, outer
 from .order_space import Links, Walk
 
 LONGEST_RUN = 4
@@ -23,7 +23,7 @@ LOOKS = 8
 """Tries to find what a move is looking for."""
 
 
-@njit(cache=True, nogil=True)
+@inner
 def draw(walk: Walk) -> np.uint64:
     """xorshift64*: the same numbers on every machine."""
     x = walk.random[0]
@@ -34,17 +34,17 @@ def draw(walk: Walk) -> np.uint64:
     return np.uint64(x * np.uint64(2685821657736338717))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def below(walk: Walk, limit: int) -> int:
     return int(draw(walk) >> np.uint64(33)) % limit
 
 
-@njit(cache=True, nogil=True)
+@inner
 def uniform(walk: Walk) -> float:
     return float(draw(walk) >> np.uint64(11)) / 9007199254740992.0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def scale(walk: Walk, limit: int) -> int:
     """A number from 1 to about `limit`, small ones more likely than large ones."""
     bits = 1
@@ -53,7 +53,7 @@ def scale(walk: Walk, limit: int) -> int:
     return 1 + below(walk, 1 << min(below(walk, bits), below(walk, bits)))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def find_last_reads(links: Links, walk: Walk, begin: int, end: int) -> None:
     """Between two places (both included) the operations changed places: where is what they read read last?"""
     for place in range(begin, end + 1):
@@ -65,7 +65,7 @@ def find_last_reads(links: Links, walk: Walk, begin: int, end: int) -> None:
                 walk.last[value] = place
 
 
-@njit(cache=True, nogil=True)
+@inner
 def weigh(links: Links, walk: Walk, begin: int, end: int) -> float:
     """Set the memory between two places, both included (before and after nothing changed); bytes above the level there."""
     find_last_reads(links, walk, begin, end)
@@ -86,7 +86,7 @@ def weigh(links: Links, walk: Walk, begin: int, end: int) -> float:
     return excess
 
 
-@njit(cache=True, nogil=True)
+@outer
 def reset(links: Links, walk: Walk) -> None:
     """Evaluate everything from the order."""
     count = len(walk.order)
@@ -97,7 +97,7 @@ def reset(links: Links, walk: Walk) -> None:
     walk.excess[0] = weigh(links, walk, int(np.int64(0)), count - 1)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def shift(links: Links, walk: Walk, first: int, final: int, target: int) -> tuple[int, int]:
     """Take the operations at `first` to `final` up or back to `target`, with all on the way that must stay before or behind them.
 
@@ -135,7 +135,7 @@ def shift(links: Links, walk: Walk, first: int, final: int, target: int) -> tupl
     return begin, end
 
 
-@njit(cache=True, nogil=True)
+@inner
 def crowded(walk: Walk) -> int:
     """A place above the level, if a few looks find one; else the last place that was one."""
     for _ in range(LOOKS):
@@ -146,7 +146,7 @@ def crowded(walk: Walk) -> int:
     return int(walk.crowded[0])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def relieve(links: Links, walk: Walk, here: int) -> tuple[int, int]:
     """Take something out of a place: what is in memory there is made later, or read for the last time earlier."""
     count = len(walk.order)
@@ -165,7 +165,7 @@ def relieve(links: Links, walk: Walk, here: int) -> tuple[int, int]:
     return here, here - 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def wander(links: Links, walk: Walk, near: int) -> tuple[int, int]:
     """Take an operation, sometimes a few, to another place, mostly one it can take alone."""
     count = len(walk.order)
@@ -186,7 +186,7 @@ def wander(links: Links, walk: Walk, near: int) -> tuple[int, int]:
     return shift(links, walk, place, final, target)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def highest(walk: Walk) -> int:
     """The place of the peak."""
     peak = 0
@@ -196,7 +196,7 @@ def highest(walk: Walk) -> int:
     return peak
 
 
-@njit(cache=True, nogil=True)
+@inner
 def remember(walk: Walk, falling: float) -> None:
     """Keep the order if its peak is a record (or, for a fixed level, its excess); let the level fall below the new record."""
     peak = walk.memory[highest(walk)]
@@ -213,7 +213,7 @@ def remember(walk: Walk, falling: float) -> None:
             walk.excess[0] += max(0.0, walk.memory[place] - walk.level[0])
 
 
-@njit(cache=True, nogil=True)
+@outer
 def anneal(links: Links, walk: Walk, moves: int, hot: float, cold: float, falling: float, goal: int) -> None:
     """Try `moves` moves while the temperature, in bytes, falls from hot to cold. Stops at a peak of `goal` bytes or less.
 
