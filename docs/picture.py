@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMAND = ("solve", "forward.onnx", "--loss", "cross-entropy", "--batch-size", "32", "--budget", "70%")
+COMMAND = ("solve", "forward.onnx", "--loss", "cross-entropy", "--batch-size", "32", "--budget", "70%", "--time-limit", "20s")
 
 
 def main() -> None:
