@@ -155,6 +155,14 @@ def horizons(problem: Problem) -> list[int]:
     return last
 
 
+def last_stages_kept(problem: Problem, last: list[int]) -> list[int]:
+    """The last stage that can find a use for each value, given the horizons of operations; -1 if none ever does."""
+    return [
+        problem.count if problem.kept[value] else max((last[user] for user in users), default=-1)
+        for value, users in enumerate(problem.consumers)
+    ]
+
+
 def feasibility_floor(problem: Problem) -> Floor:
     """The smallest budget that could work, by the largest set of bytes that must be in memory at one moment.
 
@@ -181,8 +189,12 @@ def _spans(problem: Problem, value: int, operation: int) -> bool:
     producer = problem.producer[value]
     if not problem.pinned[producer] or operation < producer:
         return False
-    last = problem.count - 1 if problem.kept[value] else max(problem.consumers[value], default=producer)
-    return operation <= last
+    return operation <= _last_first_read(problem, value)
+
+
+def _last_first_read(problem: Problem, value: int) -> int:
+    """The last operation whose first run finds the value awaited."""
+    return problem.count - 1 if problem.kept[value] else max(problem.consumers[value], default=problem.producer[value])
 
 
 def _pinned_spans(problem: Problem) -> list[int]:
@@ -190,9 +202,8 @@ def _pinned_spans(problem: Problem) -> list[int]:
     change = [0] * (problem.count + 1)
     for value, producer in enumerate(problem.producer):
         if problem.pinned[producer]:
-            last = problem.count - 1 if problem.kept[value] else max(problem.consumers[value], default=producer)
             change[producer] += problem.size[value]
-            change[last + 1] -= problem.size[value]
+            change[_last_first_read(problem, value) + 1] -= problem.size[value]
     spans: list[int] = []
     total = 0
     for step in change[:-1]:

@@ -21,7 +21,7 @@ from typing import Any
 import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression
 
-from ..problem import Problem, horizons
+from ..problem import Problem, horizons, last_stages_kept
 from .formulation import Formulated, Rows, Scale
 from .runs import single_runs
 from .standard_form import compile_standard_form
@@ -45,10 +45,7 @@ class _Builder:
         self.scale = Scale.of(problem)
         self.model = pyo.ConcreteModel(name=problem.graph.name)
         self.last_use = horizons(problem)
-        self.last_keep = [
-            problem.count if problem.kept[value] else max((self.last_use[user] for user in users), default=-1)
-            for value, users in enumerate(problem.consumers)
-        ]
+        self.last_keep = last_stages_kept(problem, self.last_use)
 
     def build(self) -> Formulated:
         problem, runs, model = self.problem, self.runs, self.model

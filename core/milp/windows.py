@@ -16,7 +16,7 @@ from typing import Any
 import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression
 
-from ..problem import Problem, horizons
+from ..problem import Problem, horizons, last_stages_kept
 from .formulation import Formulated, Rows, Scale
 from .standard_form import compile_standard_form
 
@@ -26,10 +26,7 @@ def build_windows(problem: Problem, runs: Sequence[range]) -> Formulated:
     model = pyo.ConcreteModel(name=problem.graph.name)
     scale = Scale.of(problem)
     last = horizons(problem)
-    until = [
-        problem.count if problem.kept[value] else max((last[user] for user in users), default=-1)
-        for value, users in enumerate(problem.consumers)
-    ]
+    until = last_stages_kept(problem, last)
     stages = list(enumerate(runs))
     model.R = pyo.Var(
         [(t, i) for t, run in stages for i in range(run.start) if last[i] >= run.start and not problem.pinned[i]], domain=pyo.Binary
