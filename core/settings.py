@@ -6,6 +6,22 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What is known before the work begins, of the same graph and costs under this budget.
+
+    A schedule that fits a smaller budget fits this one too, and a bound for a larger budget holds for this one too: that is how a curve
+    of budgets passes on what it found.
+    """
+
+    sequence: tuple[int, ...] | None = None
+    """A schedule, in operations of the problem; one that does not fit the budget is ignored."""
+    bound: float = 0.0
+    """No schedule is cheaper..."""
+    bound_scope: str = "order"
+    """... with first computations in the order of `sequence` (`order`), or in any order (`any`)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Options of the strategies; some ignore most of them."""
 
@@ -17,3 +33,5 @@ class Settings:
     """`given`: first computations in the graph's order; `search`: in an order found by search."""
     threads: int | None = None
     seed: int = 0
+    known: Known = Known()
+    """Where strategies that improve on what they are given begin; the others ignore it."""
