@@ -22,6 +22,7 @@ from ..core.units import Budget, format_bytes
 from .amounts import count, exact_bytes, format_change, format_cost, format_elapsed, format_share, shown, source_name
 from .command import Command, option
 from .exit_codes import ExitCode
+from .failures import one_line
 from .interruption import Interruption
 from .options import OUTPUT, PROBLEM, SOLVING, GraphRequest, SolvingRequest, general_options, graph_options, solving_options
 from .outcome import Outcome, outcome_of
@@ -30,7 +31,6 @@ from .parameters import BUDGET, CommaSeparated, Name
 from .pipeline import Prepared, prepare, what_binds
 from .progress import Progress
 from .render import Column, Fact, Row, blank, show_facts, show_lines, show_table
-from .report import one_line
 from .session import Session
 
 COLUMNS = (

@@ -16,7 +16,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from .exit_codes import ExitCode, InterruptedWorkError
-from .report import report
+from .failures import report
 from .session import Session
 
 

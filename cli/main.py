@@ -16,8 +16,8 @@ import click
 from .. import __version__
 from .command import HELP_NAMES, Command
 from .exit_codes import ExitCode
+from .failures import report
 from .parameters import nearest
-from .report import report
 from .session import Session
 
 COMMANDS: Mapping[str, str] = {
