@@ -289,6 +289,19 @@ def test_statistics_that_are_read_make_a_normalization_run_once() -> None:
     )
 
 
+def test_statistics_of_the_batch_alone_can_be_made_again(tmp_path: Path) -> None:
+    """Momentum 0 forgets what was there before, so a second run writes the same numbers over the statistics it is given."""
+    model = parsed("""g (float[4,2,3] x, float[2] s, float[2] b, float[2] m, float[2] v) => (float[4,2,3] z) {
+        [norm] y, m1, v1 = BatchNormalization<training_mode = 1, momentum = 0.0>(x, s, b, m, v)
+        [early] a = Exp(y)
+        [mean] k = ReduceMean<keepdims = 0>(m1)
+        [again] c = Mul(y, k)
+        [end] z = Add(a, c)
+    }""")
+    assert not model.graph.operations[0].pinned
+    assert_all_runs(model, compiled(model, "norm early mean norm again end"), tmp_path)
+
+
 def test_the_session_is_told_what_was_done() -> None:
     made = compiled(parsed(TWO_ARMS), ORDER)
     notes = {entry.key: entry.value for entry in made.metadata_props}

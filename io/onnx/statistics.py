@@ -4,12 +4,14 @@ In training mode BatchNormalization gives updated running statistics as outputs 
 onnxruntime (1.31, CPU) updates inputs 4 and 5 in place and lets the outputs share their memory, so that a second run of the same node
 starts from statistics that were updated already. Where nobody reads the statistics of a computation, momentum 1 leaves them as they are;
 its first output does not depend on it. Where another operation reads them, two copies could be read, one of them wrong: such a node is
-pinned.
+pinned. With momentum 0 the statistics are those of the batch, whatever they were before: any number of runs gives the same, and nothing is
+pinned as long as nobody else reads the memory that is written over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import onnx
 
@@ -25,9 +27,13 @@ def updates_statistics(node: onnx.NodeProto) -> bool:
     return training is not None and training.i == 1
 
 
-def must_run_once(node: onnx.NodeProto, read: Container[str]) -> bool:
-    """`read` are the tensors that some operation reads."""
-    return updates_statistics(node) and any(name in read for name in node.output[1:3])
+def must_run_once(node: onnx.NodeProto, readers: Counter[str]) -> bool:
+    """`readers` says how many operations read each tensor."""
+    if not updates_statistics(node) or not any(readers[name] for name in node.output[1:3]):
+        return False
+    momentum = find(node, "momentum")
+    alone = all(readers[name] == 1 for name in node.input[3:5])
+    return momentum is None or momentum.f != 0.0 or not alone
 
 
 def freeze_unread_statistics(nodes: Sequence[onnx.NodeProto], outputs: Iterable[str], repeated: Iterable[onnx.NodeProto]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -62,8 +63,8 @@ def describe(model: Model, scope: Scope, nodes: Sequence[NodeProto], outputs: Se
         _operation(model, scope, nodes[position], names[position], reading[position], made, wanted)
         for position in _order(scope, nodes, names, reading, made)
     ]
-    read = {name for used in reading.values() for name in used}
-    once = {names[position] for position in operations if must_run_once(nodes[position], read)}
+    readers = Counter(name for used in reading.values() for name in used)
+    once = {names[position] for position in operations if must_run_once(nodes[position], readers)}
     return [replace(spec, pinned=True) if spec.name in once else spec for spec in specs] if once else specs
 
 
