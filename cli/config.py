@@ -29,13 +29,14 @@ def read_config(path: str, command: str, commands: Mapping[str, Command]) -> dic
         if key in commands:
             section_values = _mapping(value, f"{path}: section {key!r}")
             checked = {
-                name: _value(path, f"{key}: {name}", _known(path, name, options[key], key), given) for name, given in section_values.items()
+                name: option_value(path, f"{key}: {name}", _known(path, name, options[key], key), given)
+                for name, given in section_values.items()
             }
             if key == command:
                 section = checked
         else:
             option = _known(path, key, everything, "")
-            checked_value = _value(path, key, option, value)
+            checked_value = option_value(path, key, option, value)
             if key in options[command]:
                 chosen[key] = checked_value
     return {str(options[command][key].name): value for key, value in (chosen | section).items()}
@@ -71,7 +72,7 @@ def _known(path: str, key: str, options: Mapping[str, Option], section: str) -> 
     raise InputError(f"{path}: unknown key {key!r}{within}{suggestion(key, list(options)) or '; keys are the long names of options'}")
 
 
-def _value(path: str, key: str, option: Option, value: Any) -> Any:
+def option_value(path: str, key: str, option: Option, value: Any) -> Any:
     """YAML knows numbers, truth and lists; click gets what it would get from the command line."""
     if value is None:
         raise InputError(f"{path}: {key!r} has no value")

@@ -22,6 +22,8 @@ class ExitCode(IntEnum):
     """A solver or runtime is missing or unlicensed."""
     VERIFICATION = 6
     """A schedule failed the independent check."""
+    WORSE = 7
+    """Worse than it may be: a condition of --fail-if is met, or a schedule regressed."""
     INTERRUPTED = 130
     """Ctrl-C; the best schedule so far is written if there is one."""
     BROKEN_PIPE = 141

@@ -18,7 +18,7 @@ from .session import Session, wants_colour
 
 def report(error: BaseException, session: Session, arguments: Sequence[str]) -> ExitCode:
     """Say what went wrong, and give back the exit code."""
-    code, status, message = _explain(error)
+    code, status, message = explain(error)
     if code is ExitCode.BUG:
         _show_traceback(error, session)
     label = "\x1b[1;31merror:\x1b[0m" if wants_colour(sys.stderr) else "error:"
@@ -36,7 +36,8 @@ def one_line(text: str) -> str:
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in joined)
 
 
-def _explain(error: BaseException) -> tuple[ExitCode, str, str]:
+def explain(error: BaseException) -> tuple[ExitCode, str, str]:
+    """The exit code of an error, the word for it under `--json`, and what to tell the user."""
     match error:
         case CheckmateError():
             code, status = meaning_of(error)
