@@ -17,39 +17,44 @@ from checkmate.core.problem import Problem
 from checkmate.core.search import kernels
 from checkmate.core.search.kernels import reset
 from checkmate.core.search.local import LocalSearch, decode, search
-from checkmate.core.search.space import Space, State
+from checkmate.core.search.space import Ints, State
 from checkmate.core.sequence import in_stage_order, profile
 
 
 @njit
-def change(space: Space, state: State, gap: int) -> None:
+def change(state: State, gap: int) -> None:
     """Kernels that only kernels call cannot be called from Python; these can."""
-    kernels.change(space, state, gap)
+    kernels.change(state, gap)
 
 
 @njit
-def refresh(space: Space, state: State, low: int) -> None:
-    kernels.refresh(space, state, low)
+def refresh(state: State, low: int) -> None:
+    kernels.refresh(state, low)
 
 
 @njit
 def commit(state: State) -> None:
-    kernels.commit(state)
+    kernels.commit(state.totals[0])
 
 
 @njit
-def roll_back(space: Space, state: State, cost: float, excess: float) -> None:
-    kernels.roll_back(space, state, cost, excess)
+def roll_back(state: State, cost: float, excess: float) -> None:
+    kernels.roll_back(state, cost, excess)
 
 
 @njit
-def below(state: State, limit: int) -> int:
-    return kernels.below(state, limit)
+def pick(state: State) -> int:
+    return kernels.pick(state.totals[0])
 
 
 @njit
 def uniform(state: State) -> float:
-    return kernels.uniform(state)
+    return kernels.uniform(state.totals[0])
+
+
+@njit
+def sort(numbers: Ints, count: int) -> None:
+    kernels.sort(numbers, count)
 
 
 def random_sequence(problem: Problem, seed: int) -> tuple[int, ...]:
@@ -62,32 +67,32 @@ def random_sequence(problem: Problem, seed: int) -> tuple[int, ...]:
 
 
 def totals(walk: LocalSearch) -> tuple[float, float, list[int], list[int], list[int]]:
-    state = walk.state
-    return float(state.total_cost[0]), float(state.total_over[0]), state.held.tolist(), state.extra.tolist(), state.back.tolist()
+    stages = walk.state.stages
+    return walk.cost, walk.over, stages["held"].tolist(), stages["extra"].tolist(), walk.state.gaps["back"].tolist()
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_small_steps_equal_counting_afresh(seed: int) -> None:
     problem = random_problem(seed, most=14)
     walk = LocalSearch(problem, seed)
-    if not len(walk.space.movable):
+    if not len(walk.state.movable):
         return
     walk.begin(random_sequence(problem, seed))
     rng = random.Random(seed)
     for _ in range(60):
         before = totals(walk)
-        for gap in rng.choices(walk.space.movable.tolist(), k=rng.randint(1, 3)):
-            change(walk.space, walk.state, gap)
-        refresh(walk.space, walk.state, 0)
+        for gap in rng.choices(walk.state.movable.tolist(), k=rng.randint(1, 3)):
+            change(walk.state, gap)
+        refresh(walk.state, 0)
         stepped = totals(walk)
         if stepped[0] < 1e29 and rng.random() < 0.6:
             commit(walk.state)
-            reset(walk.space, walk.state)
+            reset(walk.state)
             counted = totals(walk)
             assert stepped[2:] == counted[2:]
             assert stepped[:2] == pytest.approx(counted[:2], abs=1e-9)
         else:
-            roll_back(walk.space, walk.state, before[0], before[1])
+            roll_back(walk.state, before[0], before[1])
             assert totals(walk) == before
 
 
@@ -98,16 +103,16 @@ def test_what_a_state_costs_and_takes_is_what_its_sequence_does() -> None:
         problem = random_problem(seed, most=12)
         walk = LocalSearch(problem, seed)
         walk.begin(random_sequence(problem, seed))
-        for gap in walk.space.movable.tolist():
+        for gap in walk.state.movable.tolist():
             if (seed + gap) % 3 == 0:
-                change(walk.space, walk.state, gap)
-        refresh(walk.space, walk.state, 0)
-        if walk.state.total_cost[0] > 1e29:
+                change(walk.state, gap)
+        refresh(walk.state, 0)
+        if walk.cost > 1e29:
             continue
         commit(walk.state)
-        made = profile(problem, decode(problem, walk.space, walk.state))
-        peak = problem.base + int((walk.state.held[:-1] + walk.state.extra).max())
-        assert made.cost <= problem.ideal_cost + walk.state.total_cost[0] + 1e-9, seed
+        made = profile(problem, decode(problem, walk.state))
+        peak = problem.base + int((walk.state.stages["held"] + walk.state.stages["extra"]).max())
+        assert made.cost <= problem.ideal_cost + walk.cost + 1e-9, seed
         assert made.peak <= max(peak, problem.base), seed
         exact += made.peak == peak
     assert exact > 100
@@ -117,8 +122,8 @@ def test_keeping_everything_is_encoded_exactly() -> None:
     problem = unit_chain(10, 8)
     walk = LocalSearch(problem, 0)
     walk.begin(tuple(range(problem.count)))
-    assert walk.state.total_cost[0] == 0
-    assert int((walk.state.held[:-1] + walk.state.extra).max()) == profile(problem, range(problem.count)).peak
+    assert walk.cost == 0
+    assert int((walk.state.stages["held"] + walk.state.stages["extra"]).max()) == profile(problem, range(problem.count)).peak
 
 
 def test_the_search_finds_most_optima_of_small_graphs_and_beats_none() -> None:
@@ -153,6 +158,14 @@ def test_the_same_seed_takes_the_same_walk() -> None:
 
 def test_numbers_drawn_are_spread_evenly() -> None:
     walk = LocalSearch(unit_chain(3, 9), 1)
-    drawn = np.bincount([below(walk.state, 8) for _ in range(8000)], minlength=8)
+    drawn = np.bincount([pick(walk.state) % 8 for _ in range(8000)], minlength=8)
     assert drawn.min() > 850
     assert 0.45 < np.mean([uniform(walk.state) for _ in range(4000)]) < 0.55
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 40, 1000])
+def test_sorting_leaves_alone_what_is_behind(count: int) -> None:
+    numbers = np.random.default_rng(count).permutation(count + 3)
+    expected = [*sorted(numbers[:count].tolist()), *numbers[count:].tolist()]
+    sort(numbers, count)
+    assert numbers.tolist() == expected

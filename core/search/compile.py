@@ -1,7 +1,8 @@
 """How kernels are compiled: cached on disk, without the interpreter's lock, and quickly.
 
 Level 1 of LLVM's optimizer compiles in half the time of the default and gives kernels that run as fast. It has to be set before numba is
-imported.
+imported. Kernels themselves are written to be compiled quickly: few arguments, no slices, no numpy functions, and no constants as
+arguments, because numba compiles a function once more for every constant it is given.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from numba import njit
 
 _compiled: Any = njit
 
-outer = _compiled(cache=True, nogil=True, no_cfunc_wrapper=True)
-inner = _compiled(cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)
-"""Called from Python too, or from other kernels only: leaving out the wrapper saves much of the time to compile."""
+outer = _compiled(cache=True, nogil=True, no_cfunc_wrapper=True, error_model="numpy")
+inner = _compiled(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, error_model="numpy")
+"""Called from Python too, or from other kernels only: leaving out the wrapper saves much of the time to compile.
+
+Only what Python calls is cached: it has what it calls compiled in."""

@@ -11,423 +11,476 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from .compile import inner, outer
-from .space import LOG, Ints, Space, State
+from .space import LOG, Ints, Row, State
 
 IMPOSSIBLE = 1e30
 """The cost of recomputing what cannot be recomputed: no move that needs it is ever taken."""
 
 
 @inner
-def gap_at(space: Space, value: int, stage: int) -> int:
+def gap_at(state: State, value: int, stage: int) -> int:
     """The gap of a value that a stage lies in, or -1."""
-    for gap in range(space.gap_start[value], space.gap_start[value + 1]):
-        if stage <= space.high[gap]:
-            return gap if space.low[gap] < stage else -1
+    row = state.values[value]
+    for number in range(row.gap_start, row.gap_end):
+        gap = state.gaps[number]
+        if stage <= gap.high:
+            return number if gap.low < stage else -1
     return -1
 
 
+@inner
+def present(state: State, value: int, stage: int) -> bool:
+    return (state.present[value, stage >> 6] >> (stage & 63)) & 1 != 0
+
+
+@inner
+def sort(numbers: Ints, count: int) -> None:
+    """Sort the first `count` numbers by shells: numpy's sort takes long to compile."""
+    step = 1
+    while step * 3 < count:
+        step = step * 3 + 1
+    while step:
+        for begin in range(step, count):
+            number = numbers[begin]
+            place = begin
+            while place >= step and numbers[place - step] > number:
+                numbers[place] = numbers[place - step]
+                place -= step
+            numbers[place] = number
+        step //= 3
+
+
 @outer
-def recomputed(space: Space, state: State, stage: int) -> int:
+def recomputed(state: State, stage: int) -> int:
     """Collect into `chosen`, ascending, what a stage recomputes; how many, or -1 if something cannot be recomputed."""
-    state.stamp[0] += 1
-    stamp = state.stamp[0]
+    totals = state.totals[0]
+    stamp = totals.stamp + 1
+    totals.stamp = stamp
     found = 0
     waiting = 1
     state.stack[0] = stage
     while waiting:
         waiting -= 1
         reader = state.stack[waiting]
+        operation = state.operations[reader]
         if reader != stage:
-            if space.pinned[reader]:
+            if operation.pinned:
                 return -1
             state.chosen[found] = reader
             found += 1
-        for index in range(space.input_start[reader], space.input_start[reader + 1]):
-            value = space.input_values[index]
-            maker = space.producer[value]
-            if not state.present[value, stage] and state.mark[maker] != stamp:
-                state.mark[maker] = stamp
-                state.stack[waiting] = maker
-                waiting += 1
+        for index in range(operation.input_start, operation.input_end):
+            value = state.links[index]
+            if not present(state, value, stage):
+                producer = state.values[value].producer
+                maker = state.operations[producer]
+                if maker.mark != stamp:
+                    maker.mark = stamp
+                    state.stack[waiting] = producer
+                    waiting += 1
     if found > 1:
-        state.chosen[:found].sort()
+        sort(state.chosen, found)
     return found
 
 
 @inner
-def weigh(space: Space, state: State, stage: int, found: int) -> None:
+def weigh(state: State, number: int, found: int) -> None:
     """Set cost, memory and signature of a stage that recomputes the first `found` of `chosen`."""
-    count = len(space.cost)
-    values = len(space.size)
-    stamp = state.stamp[0]
-    one = np.uint64(1)
-    reads = np.uint64(0)
-    state.chosen[found] = stage
+    stamp = state.totals[0].stamp
+    reads = 0
+    state.chosen[found] = number
     for step in range(found + 1):
-        operation = state.chosen[step]
-        for index in range(space.input_start[operation], space.input_start[operation + 1]):
-            value = space.input_values[index]
-            state.last_read[value] = step
-            state.last_read[values + value] = stamp
-            reads |= one << np.uint64(value & 63)
+        operation = state.operations[state.chosen[step]]
+        for index in range(operation.input_start, operation.input_end):
+            read = state.links[index]
+            value = state.values[read]
+            value.last_read = step
+            value.read_stamp = stamp
+            reads |= 1 << (read & 63)
     spent = 0.0
     extra = 0
     most = 0
     for step in range(found + 1):
-        operation = state.chosen[step]
+        operation = state.operations[state.chosen[step]]
         if step < found:
-            spent += space.cost[operation]
-        for index in range(space.output_start[operation], space.output_start[operation + 1]):
-            value = space.output_values[index]
-            reads |= one << np.uint64(value & 63)
-            if not state.present[value, stage]:
-                extra += space.size[value]
-        most = max(most, extra + space.workspace[operation])
-        if operation == count:
-            break
-        for index in range(space.input_start[operation], space.input_start[operation + 1]):
-            value = space.input_values[index]
-            if state.last_read[value] == step and not state.present[value, stage + 1]:
-                extra -= space.size[value]
-        for index in range(space.output_start[operation], space.output_start[operation + 1]):
-            value = space.output_values[index]
-            if state.last_read[values + value] != stamp and not state.present[value, stage + 1]:
-                extra -= space.size[value]
-    state.spent[stage] = spent
-    state.extra[stage] = most
-    state.reads[stage] = reads
+            spent += operation.cost
+        for index in range(operation.output_start, operation.output_end):
+            made = state.links[index]
+            reads |= 1 << (made & 63)
+            if not present(state, made, number):
+                extra += state.values[made].size
+        if extra + operation.workspace > most:
+            most = extra + operation.workspace
+        for index in range(operation.input_start, operation.input_end):
+            read = state.links[index]
+            value = state.values[read]
+            if value.last_read == step and not present(state, read, number + 1):
+                extra -= value.size
+        for index in range(operation.output_start, operation.output_end):
+            made = state.links[index]
+            value = state.values[made]
+            if value.read_stamp != stamp and not present(state, made, number + 1):
+                extra -= value.size
+    stage = state.stages[number]
+    stage.spent = spent
+    stage.extra = most
+    stage.reads = reads
 
 
 @inner
-def over(space: Space, state: State, stage: int) -> float:
+def over(totals: Row, stage: Row) -> float:
     """By how much of the available memory a stage exceeds it."""
-    excess = state.held[stage] + state.extra[stage] - space.available
-    return excess / max(1, space.available) if excess > 0 else 0.0
+    excess = stage.held + stage.extra - totals.available
+    return excess / totals.unit if excess > 0 else 0.0
 
 
 @outer
-def reset(space: Space, state: State) -> None:
+def reset(state: State) -> None:
     """Evaluate everything from what was chosen for the gaps."""
-    stages = len(state.spent)
-    state.held[:] = 0
-    state.extra[:] = 0
-    state.spent[:] = 0.0
-    state.present[:] = False
-    state.first_back[:] = -1
-    state.dirty[:] = False
-    for gap in range(len(space.low)):
-        value = space.gap_value[gap]
-        state.back[gap] = state.until[gap]
-        for stage in range(space.low[gap] + 1, state.stay[gap] + 1):
-            state.held[stage] += space.size[value]
-            state.present[value, stage] = True
-    state.total_cost[0] = 0.0
-    state.total_over[0] = 0.0
-    for stage in range(stages):
-        state.total_over[0] += over(space, state, stage)
-    for stage in range(stages):
-        commit(state)
-        _evaluate(space, state, stage)
-    commit(state)
-    state.dirty[:] = False
-    recount(space, state)
+    totals = state.totals[0]
+    for value in range(state.present.shape[0]):
+        for word in range(state.present.shape[1]):
+            state.present[value, word] = 0
+    for number in range(len(state.stages)):
+        stage = state.stages[number]
+        stage.held = 0
+        stage.extra = 0
+        stage.spent = 0.0
+        state.operations[number].first_back = -1
+    for number in range(len(state.gaps)):
+        gap = state.gaps[number]
+        gap.back = gap.until
+        size = state.values[gap.value].size
+        for covered in range(gap.low + 1, gap.stay + 1):
+            state.stages[covered].held += size
+            state.present[gap.value, covered >> 6] |= 1 << (covered & 63)
+    recount(state)
+    for number in range(len(state.stages)):
+        commit(totals)
+        _evaluate(state, number)
+    commit(totals)
+    for word in range(len(state.dirty)):
+        state.dirty[word] = 0
+    recount(state)
 
 
-@outer
-def recount(space: Space, state: State) -> None:
+@inner
+def recount(state: State) -> None:
     """Add the totals up afresh: they drift by rounding over millions of moves."""
-    state.total_cost[0] = np.sum(state.spent)
-    total = 0.0
-    for stage in range(len(state.spent)):
-        total += over(space, state, stage)
-    state.total_over[0] = total
+    totals = state.totals[0]
+    cost = 0.0
+    excess = 0.0
+    for number in range(len(state.stages)):
+        stage = state.stages[number]
+        cost += stage.spent
+        excess += over(totals, stage)
+    totals.cost = cost
+    totals.over = excess
 
 
 @inner
-def set_gap(space: Space, state: State, gap: int, stay: int, hold: bool, until: int) -> None:
+def set_gap(state: State, number: int, stay: int, hold: bool, until: int) -> None:
     """Choose for one gap. `refresh` must follow, once for any number of gaps."""
-    _place(space, state, gap, stay, hold, until, until)
-    bit = np.uint64(1) << np.uint64(space.gap_value[gap] & 63)
-    for stage in range(space.low[gap], space.high[gap] + 1):
-        if state.reads[stage] & bit:
-            state.dirty[stage] = True
+    _place(state, number, stay, hold, until, until)
+    gap = state.gaps[number]
+    bit = 1 << (gap.value & 63)
+    for stage in range(gap.low, gap.high + 1):
+        if state.stages[stage].reads & bit:
+            state.dirty[stage >> 6] |= 1 << (stage & 63)
 
 
 @inner
-def refresh(space: Space, state: State, low: int) -> None:
+def refresh(state: State, low: int) -> None:
     """Evaluate the touched stages from `low` on, in order."""
-    for stage in range(low, len(state.spent)):
-        if state.dirty[stage]:
-            state.dirty[stage] = False
-            _evaluate(space, state, stage)
+    for word in range(low >> 6, len(state.dirty)):
+        if state.dirty[word]:
+            for stage in range(word << 6, (word << 6) + 64):
+                bit = 1 << (stage & 63)
+                if state.dirty[word] & bit:
+                    _evaluate(state, stage)
+                    state.dirty[word] &= ~bit
 
 
 @inner
-def _place(space: Space, state: State, gap: int, stay: int, hold: bool, until: int, back: int) -> None:
+def _place(state: State, number: int, stay: int, hold: bool, until: int, back: int) -> None:
     """Set a gap and what follows for memory at the start of its stages; log how it was; mark the stages this touches."""
-    entry = state.log_sizes[0]
-    if entry < LOG:
-        state.log_gap[5 * entry] = gap
-        state.log_gap[5 * entry + 1] = state.stay[gap]
-        state.log_gap[5 * entry + 2] = state.hold[gap]
-        state.log_gap[5 * entry + 3] = state.until[gap]
-        state.log_gap[5 * entry + 4] = state.back[gap]
-    state.log_sizes[0] += 1
-    _shift(space, state, gap, stay, hold, until, back, True)
+    totals = state.totals[0]
+    gap = state.gaps[number]
+    old_stay = gap.stay
+    old_until = gap.until
+    old_back = gap.back
+    if totals.changed_gaps < LOG:
+        old = state.changed_gaps[totals.changed_gaps]
+        old.gap = number
+        old.stay = old_stay
+        old.hold = gap.hold
+        old.until = old_until
+        old.back = old_back
+    totals.changed_gaps += 1
+    _choose(state, number, stay, hold, until, back)
+    size = state.values[gap.value].size
+    bit = 1 << (gap.value & 63)
+    for position in range((stay if stay < old_stay else old_stay) + 1, (until if until > old_until else old_until) + 1):
+        after = position <= stay or back < position <= until
+        if after != (position <= old_stay or old_back < position <= old_until):
+            stage = state.stages[position]
+            totals.over -= over(totals, stage)
+            stage.held += size if after else -size
+            totals.over += over(totals, stage)
+            if stage.reads & bit:
+                state.dirty[position >> 6] |= 1 << (position & 63)
+            if state.stages[position - 1].reads & bit:
+                state.dirty[(position - 1) >> 6] |= 1 << ((position - 1) & 63)
+            state.present[gap.value, position >> 6] ^= 1 << (position & 63)
 
 
 @inner
-def _shift(space: Space, state: State, gap: int, stay: int, hold: bool, until: int, back: int, touch: bool) -> None:
-    value = space.gap_value[gap]
-    size = space.size[value]
-    old_stay, old_back, old_until = state.stay[gap], state.back[gap], state.until[gap]
-    if old_back < old_until:
-        _unlink(state, gap)
-    state.stay[gap], state.hold[gap], state.until[gap], state.back[gap] = stay, hold, until, back
-    if back < until:
-        _link(state, gap)
-    bit = np.uint64(1) << np.uint64(value & 63)
-    for stage in range(space.low[gap] + 1, space.high[gap] + 1):
-        before = stage <= old_stay or old_back < stage <= old_until
-        after = stage <= stay or back < stage <= until
-        if before != after:
-            if touch:
-                state.total_over[0] -= over(space, state, stage)
-                state.held[stage] += size if after else -size
-                state.total_over[0] += over(space, state, stage)
-                if state.reads[stage] & bit:
-                    state.dirty[stage] = True
-                if state.reads[stage - 1] & bit:
-                    state.dirty[stage - 1] = True
-            else:
-                state.held[stage] += size if after else -size
-            state.present[value, stage] = after
-
-
-@inner
-def _link(state: State, gap: int) -> None:
-    """Enter a gap into the list of the stage from which its value is held again."""
-    head = state.first_back[state.back[gap]]
-    state.next_back[gap] = head
-    state.previous_back[gap] = -1
-    if head >= 0:
-        state.previous_back[head] = gap
-    state.first_back[state.back[gap]] = gap
-
-
-@inner
-def _unlink(state: State, gap: int) -> None:
-    before, after = state.previous_back[gap], state.next_back[gap]
-    if before >= 0:
-        state.next_back[before] = after
-    else:
-        state.first_back[state.back[gap]] = after
-    if after >= 0:
-        state.previous_back[after] = before
-
-
-@inner
-def _evaluate(space: Space, state: State, stage: int) -> None:
-    """Evaluate a stage anew and let what it recomputes be held from there on, or no longer."""
-    entry = state.log_sizes[1]
-    if entry < LOG:
-        state.log_stage[2 * entry] = stage
-        state.log_stage[2 * entry + 1] = state.extra[stage]
-        state.log_spent[entry] = state.spent[stage]
-        state.log_reads[entry] = state.reads[stage]
-    state.log_sizes[1] += 1
-    found = recomputed(space, state, stage)
-    state.total_cost[0] -= state.spent[stage]
-    if found < 0:
-        state.spent[stage] = IMPOSSIBLE
-        state.total_cost[0] += IMPOSSIBLE
-        return
-    stamp = state.stamp[0]
-    gap = state.first_back[stage]
-    while gap >= 0:
-        following = state.next_back[gap]
-        if state.mark[space.producer[space.gap_value[gap]]] != stamp:
-            _place(space, state, gap, state.stay[gap], state.hold[gap], state.until[gap], state.until[gap])
-        gap = following
-    for position in range(found):
-        operation = state.chosen[position]
-        for index in range(space.output_start[operation], space.output_start[operation + 1]):
-            value = space.output_values[index]
-            gap = gap_at(space, value, stage)
-            if gap >= 0:
-                state.seen_made[gap] = stage
-                if state.hold[gap] and state.stay[gap] < stage < state.back[gap]:
-                    _place(space, state, gap, state.stay[gap], True, state.until[gap], stage)
-        for index in range(space.input_start[operation], space.input_start[operation + 1]):
-            gap = gap_at(space, space.input_values[index], stage)
-            if gap >= 0:
-                state.seen_read[gap] = stage
-    state.dirty[stage] = False
-    state.total_over[0] -= over(space, state, stage)
-    weigh(space, state, stage, found)
-    state.total_over[0] += over(space, state, stage)
-    state.total_cost[0] += state.spent[stage]
-
-
-@inner
-def commit(state: State) -> None:
-    state.log_sizes[0] = 0
-    state.log_sizes[1] = 0
-
-
-@inner
-def overflowed(state: State) -> bool:
-    """Did the move change more than the log can take back?"""
-    return state.log_sizes[0] > LOG or state.log_sizes[1] > LOG
-
-
-@inner
-def roll_back(space: Space, state: State, cost: float, excess: float) -> None:
-    """Undo everything since the last commit; the totals are given back exactly, so that rounding never adds up."""
-    for entry in range(state.log_sizes[0] - 1, -1, -1):
-        old = state.log_gap[5 * entry : 5 * entry + 5]
-        _shift(space, state, old[0], old[1], old[2] != 0, old[3], old[4], False)
-    for entry in range(state.log_sizes[1] - 1, -1, -1):
-        stage = state.log_stage[2 * entry]
-        state.extra[stage] = state.log_stage[2 * entry + 1]
-        state.spent[stage] = state.log_spent[entry]
-        state.reads[stage] = state.log_reads[entry]
-    state.total_cost[0] = cost
-    state.total_over[0] = excess
-    commit(state)
-
-
-@inner
-def draw(state: State) -> np.uint64:
-    """xorshift64*: the same numbers on every machine."""
-    x = state.random[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    state.random[0] = x
-    return x * np.uint64(2685821657736338717)
-
-
-@inner
-def below(state: State, limit: int) -> int:
-    return int(draw(state) >> np.uint64(33)) % limit
-
-
-@inner
-def uniform(state: State) -> float:
-    return float(draw(state) >> np.uint64(11)) / 9007199254740992.0
-
-
-@inner
-def change(space: Space, state: State, gap: int) -> None:
-    """A random change of one gap, of the kinds that tend to help in its present state."""
-    low, high = space.low[gap], space.high[gap]
-    stay, hold = state.stay[gap], state.hold[gap]
-    kind = below(state, 8)
-    read = state.seen_read[gap]
-    if stay == high:
-        if kind < 7 or not low < read < high:
-            set_gap(space, state, gap, low, kind % 2 == 0, high)
+def _choose(state: State, number: int, stay: int, hold: bool, until: int, back: int) -> None:
+    """Enter the choice for a gap, and the gap into the list of the stage from which its value is held again."""
+    gap = state.gaps[number]
+    if gap.back < gap.until:
+        if gap.previous_back >= 0:
+            state.gaps[gap.previous_back].next_back = gap.next_back
         else:
-            set_gap(space, state, gap, read, False, high)
-    elif kind < 3:
-        set_gap(space, state, gap, high, False, high)
-    elif kind < 6 or not low < read < high:
-        set_gap(space, state, gap, low, not hold, high)
-    elif kind == 6:
-        set_gap(space, state, gap, read, hold, high)
-    else:
-        set_gap(space, state, gap, low, True, read)
+            state.operations[gap.back].first_back = gap.next_back
+        if gap.next_back >= 0:
+            state.gaps[gap.next_back].previous_back = gap.previous_back
+    gap.stay = stay
+    gap.hold = hold
+    gap.until = until
+    gap.back = back
+    if back < until:
+        head = state.operations[back].first_back
+        gap.next_back = head
+        gap.previous_back = -1
+        if head >= 0:
+            state.gaps[head].previous_back = number
+        state.operations[back].first_back = number
 
 
 @inner
-def related(space: Space, state: State, gap: int) -> int:
+def _evaluate(state: State, number: int) -> None:
+    """Evaluate a stage anew and let what it recomputes be held from there on, or no longer."""
+    totals = state.totals[0]
+    stage = state.stages[number]
+    if totals.changed_stages < LOG:
+        old = state.changed_stages[totals.changed_stages]
+        old.stage = number
+        old.extra = stage.extra
+        old.spent = stage.spent
+        old.reads = stage.reads
+    totals.changed_stages += 1
+    found = recomputed(state, number)
+    totals.cost -= stage.spent
+    if found < 0:
+        stage.spent = IMPOSSIBLE
+        totals.cost += IMPOSSIBLE
+        return
+    follow = state.operations[number].first_back
+    while follow >= 0:
+        gap = state.gaps[follow]
+        following = gap.next_back
+        if state.operations[state.values[gap.value].producer].mark != totals.stamp:
+            _place(state, follow, gap.stay, gap.hold, gap.until, gap.until)
+        follow = following
+    for step in range(found):
+        operation = state.operations[state.chosen[step]]
+        for index in range(operation.output_start, operation.output_end):
+            made = gap_at(state, state.links[index], number)
+            if made >= 0:
+                gap = state.gaps[made]
+                gap.seen_made = number
+                if gap.hold and gap.stay < number < gap.back:
+                    _place(state, made, gap.stay, gap.hold, gap.until, number)
+        for index in range(operation.input_start, operation.input_end):
+            read = gap_at(state, state.links[index], number)
+            if read >= 0:
+                state.gaps[read].seen_read = number
+    totals.over -= over(totals, stage)
+    weigh(state, number, found)
+    totals.over += over(totals, stage)
+    totals.cost += stage.spent
+
+
+@inner
+def commit(totals: Row) -> None:
+    totals.changed_gaps = 0
+    totals.changed_stages = 0
+
+
+@inner
+def roll_back(state: State, cost: float, excess: float) -> None:
+    """Undo everything since the last commit; the totals are given back exactly, so that rounding never adds up."""
+    totals = state.totals[0]
+    for entry in range(totals.changed_gaps - 1, -1, -1):
+        old = state.changed_gaps[entry]
+        gap = state.gaps[old.gap]
+        size = state.values[gap.value].size
+        for position in range((gap.stay if gap.stay < old.stay else old.stay) + 1, (gap.until if gap.until > old.until else old.until) + 1):
+            after = position <= old.stay or old.back < position <= old.until
+            if after != (position <= gap.stay or gap.back < position <= gap.until):
+                state.stages[position].held += size if after else -size
+                state.present[gap.value, position >> 6] ^= 1 << (position & 63)
+        _choose(state, old.gap, old.stay, old.hold, old.until, old.back)
+    for entry in range(totals.changed_stages - 1, -1, -1):
+        was = state.changed_stages[entry]
+        stage = state.stages[was.stage]
+        stage.extra = was.extra
+        stage.spent = was.spent
+        stage.reads = was.reads
+    totals.cost = cost
+    totals.over = excess
+    commit(totals)
+
+
+@inner
+def draw(totals: Row) -> int:
+    """xorshift64*, 64 random bits: the same numbers on every machine."""
+    x = totals.random
+    x ^= (x >> 12) & 0xFFFFFFFFFFFFF
+    x ^= x << 25
+    x ^= (x >> 27) & 0x1FFFFFFFFF
+    totals.random = x
+    return x * 2685821657736338717
+
+
+@inner
+def pick(totals: Row) -> int:
+    """A random number, to be divided by the number of choices."""
+    return (draw(totals) >> 33) & 0x7FFFFFFF
+
+
+@inner
+def uniform(totals: Row) -> float:
+    return ((draw(totals) >> 11) & 0x1FFFFFFFFFFFFF) / 9007199254740992.0
+
+
+@inner
+def change(state: State, number: int) -> None:
+    """A random change of one gap, of the kinds that tend to help in its present state."""
+    gap = state.gaps[number]
+    kind = pick(state.totals[0]) % 8
+    seen = gap.low < gap.seen_read < gap.high
+    stay = gap.low
+    hold = gap.hold
+    until = gap.high
+    if gap.stay == gap.high:
+        hold = kind % 2 == 0
+        if kind == 7 and seen:
+            stay = gap.seen_read
+    elif kind < 3:
+        stay = gap.high
+        hold = False
+    elif kind < 6 or not seen:
+        hold = not hold
+    elif kind == 6:
+        stay = gap.seen_read
+    else:
+        hold = True
+        until = gap.seen_read
+    set_gap(state, number, stay, hold, until)
+
+
+@inner
+def related(state: State, number: int) -> int:
     """A gap that matters to this one: of an input of the operation that makes the value, or of a value beside it, at the same time."""
-    operation = space.producer[space.gap_value[gap]]
-    stage = space.high[gap]
-    if below(state, 2):
-        stage = space.low[gap] + 1 + below(state, max(1, space.high[gap] - space.low[gap]))
-    begin, end = space.input_start[operation], space.input_start[operation + 1]
-    if begin == end or below(state, 4) == 0:
-        begin, end = space.input_start[stage], space.input_start[stage + 1]
-        if begin == end:
+    totals = state.totals[0]
+    gap = state.gaps[number]
+    stage = gap.high
+    if pick(totals) % 2:
+        stage = gap.low + 1 + pick(totals) % (gap.high - gap.low)
+    reader = state.operations[state.values[gap.value].producer]
+    if reader.input_start == reader.input_end or pick(totals) % 4 == 0:
+        reader = state.operations[stage]
+        if reader.input_start == reader.input_end:
             return -1
-    value = space.input_values[begin + below(state, end - begin)]
-    begin, end = space.gap_start[value], space.gap_start[value + 1]
-    for other in range(begin, end):
-        if other != gap and space.low[other] < stage <= space.high[other] and space.may_move[other]:
-            return other
+    value = state.values[state.links[reader.input_start + pick(totals) % (reader.input_end - reader.input_start)]]
+    for index in range(value.gap_start, value.gap_end):
+        other = state.gaps[index]
+        if index != number and other.low < stage <= other.high and other.may_move:
+            return index
     return -1
 
 
 @inner
-def held_in(space: Space, state: State, stage: int) -> int:
+def held_in(state: State, stage: int) -> int:
     """A random movable gap whose value is in memory at the start of a stage, by a few tries; -1 if none turns up."""
     for _ in range(24):
-        gap = space.movable[below(state, len(space.movable))]
-        if space.low[gap] < stage <= space.high[gap] and state.present[space.gap_value[gap], stage]:
-            return gap
+        number = state.movable[pick(state.totals[0]) % len(state.movable)]
+        gap = state.gaps[number]
+        if gap.low < stage <= gap.high and present(state, gap.value, stage):
+            return number
     return -1
+
+
+@inner
+def fullest(state: State) -> int:
+    """The stage that exceeds the available memory by most."""
+    totals = state.totals[0]
+    full = 0
+    for number in range(len(state.stages)):
+        if over(totals, state.stages[number]) > over(totals, state.stages[full]):
+            full = number
+    return full
 
 
 @outer
 def anneal(
-    space: Space, state: State, best: Ints, best_cost: float, moves: int, hot: float, cold: float, price: float, reference: float
+    state: State, best: Ints, best_cost: float, moves: int, hot: float, cold: float, price: float, reference: float
 ) -> tuple[float, float]:
     """Try `moves` changes while the temperature falls from hot to cold.
 
     `best` (3 rows: stay, hold, until) and the returned cost are of the cheapest state that fits; the price of excess memory adapts and is
     returned for the next call. Temperatures and the price are relative to `reference`.
     """
-    stages = len(state.spent)
-    gaps = len(space.movable)
-    peak_stage = 0
+    totals = state.totals[0]
+    full = -1
     for move in range(moves):
         temperature = hot * math.pow(cold / hot, move / moves) * reference
         if move % 512 == 0:
-            recount(space, state)
-            price = min(max(price * (1.15 if state.total_over[0] > 0 else 0.9), 1e-3), 1e6)
-            peak_stage = 0
-            for stage in range(stages):
-                if over(space, state, stage) > over(space, state, peak_stage):
-                    peak_stage = stage
-        before_cost, before_over = state.total_cost[0], state.total_over[0]
-        gap = -1
-        if before_over > 0 and below(state, 3) == 0:
-            gap = held_in(space, state, peak_stage)
-        if gap < 0:
-            gap = space.movable[below(state, gaps)]
-        low = space.low[gap]
-        change(space, state, gap)
+            recount(state)
+            price *= 1.15 if totals.over > 0 else 0.9
+            price = 1e-3 if price < 1e-3 else (1e6 if price > 1e6 else price)
+            full = fullest(state)
+        before_cost = totals.cost
+        before_over = totals.over
+        number = -1
+        if before_over > 0 and pick(totals) % 3 == 0:
+            number = held_in(state, full)
+        if number < 0:
+            number = state.movable[pick(totals) % len(state.movable)]
+        low = state.gaps[number].low
+        change(state, number)
         for _ in range(2):
-            if below(state, 5) >= 2:
+            if pick(totals) % 5 >= 2:
                 break
-            gap = related(space, state, gap)
-            if gap < 0:
+            number = related(state, number)
+            if number < 0:
                 break
-            low = min(low, space.low[gap])
-            change(space, state, gap)
-        refresh(space, state, low)
-        if overflowed(state):
-            state.stay[:], state.until[:] = best[0], best[2]
-            for index in range(len(best[1])):
-                state.hold[index] = best[1, index] != 0
-            reset(space, state)
+            if state.gaps[number].low < low:
+                low = state.gaps[number].low
+            change(state, number)
+        refresh(state, low)
+        if totals.changed_gaps > LOG or totals.changed_stages > LOG:
+            for index in range(len(state.gaps)):
+                gap = state.gaps[index]
+                gap.stay = best[0, index]
+                gap.hold = best[1, index] != 0
+                gap.until = best[2, index]
+            reset(state)
             continue
-        cost, excess = state.total_cost[0], state.total_over[0]
-        worse = cost - before_cost + price * reference * (excess - before_over)
-        if worse > 0 and (temperature <= 0 or uniform(state) >= math.exp(-worse / temperature)):
-            roll_back(space, state, before_cost, before_over)
+        worse = totals.cost - before_cost + price * reference * (totals.over - before_over)
+        if worse > 0 and (temperature <= 0 or uniform(totals) >= math.exp(-worse / temperature)):
+            roll_back(state, before_cost, before_over)
             continue
-        commit(state)
-        if excess <= 1e-9 and cost < best_cost - 1e-12 * reference:
-            recount(space, state)
-            if state.total_over[0] == 0.0 and state.total_cost[0] < best_cost - 1e-12 * reference:
-                best_cost = state.total_cost[0]
-                best[0, :] = state.stay
-                best[1, :] = state.hold
-                best[2, :] = state.until
+        commit(totals)
+        if totals.over <= 1e-9 and totals.cost < best_cost - 1e-12 * reference:
+            recount(state)
+            if totals.over == 0.0 and totals.cost < best_cost - 1e-12 * reference:
+                best_cost = totals.cost
+                for index in range(len(state.gaps)):
+                    gap = state.gaps[index]
+                    best[0, index] = gap.stay
+                    best[1, index] = gap.hold
+                    best[2, index] = gap.until
     return best_cost, price

@@ -10,8 +10,8 @@ import numpy as np
 from ..events import Event, Watch
 from ..problem import Problem
 from ..sequence import just_in_time, last_reads, profile, prune
-from .kernels import anneal, recomputed, recount, reset
-from .space import Ints, Space, State, build_space, new_state
+from .kernels import anneal, recomputed, reset
+from .space import Ints, State, new_state
 
 CHUNK = 2000
 """Moves between two looks at the clock."""
@@ -27,46 +27,57 @@ class LocalSearch:
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem = problem
-        self.space: Space = build_space(problem)
-        self.state: State = new_state(self.space, seed)
-        self.best: Ints = np.stack([self.state.stay, self.state.hold, self.state.until])
+        self.state: State = new_state(problem, seed)
+        self.best: Ints = self.chosen
         self.best_cost = float("inf")
         self.price = 0.2
         self.reference = max(problem.ideal_cost, 1e-300)
 
+    @property
+    def chosen(self) -> Ints:
+        """What is chosen for the gaps at present."""
+        gaps = self.state.gaps
+        return np.stack([gaps["stay"], gaps["hold"], gaps["until"]])
+
+    @property
+    def cost(self) -> float:
+        """The cost of all recomputations."""
+        return float(self.state.totals["cost"][0])
+
+    @property
+    def over(self) -> float:
+        """By how much of the available memory the stages exceed it, all together."""
+        return float(self.state.totals["over"][0])
+
     def begin(self, sequence: Sequence[int]) -> None:
         """Start from the state nearest to a sequence."""
-        encode(self.problem, self.space, self.state, sequence)
-        reset(self.space, self.state)
-        self._remember_if_better()
-
-    def _remember_if_better(self) -> None:
-        if self.state.total_over[0] == 0.0 and self.state.total_cost[0] < self.best_cost:
-            self.best_cost = float(self.state.total_cost[0])
-            self.best[:] = (self.state.stay, self.state.hold, self.state.until)
+        encode(self.problem, self.state, sequence)
+        reset(self.state)
+        if self.over == 0.0 and self.cost < self.best_cost:
+            self.best_cost = self.cost
+            self.best = self.chosen
 
     def return_to_best(self) -> None:
         if self.best_cost < float("inf"):
             self.restore(self.best)
 
     def restore(self, chosen: Ints) -> None:
-        self.state.stay[:], self.state.hold[:], self.state.until[:] = chosen
-        reset(self.space, self.state)
+        gaps = self.state.gaps
+        gaps["stay"], gaps["hold"], gaps["until"] = chosen
+        reset(self.state)
 
     def run(self, moves: int, hot: float, cold: float) -> None:
         """Anneal once."""
-        if not len(self.space.movable):
-            return
-        recount(self.space, self.state)
-        self.best_cost, self.price = anneal(self.space, self.state, self.best, self.best_cost, moves, hot, cold, self.price, self.reference)
+        if len(self.state.movable):
+            self.best_cost, self.price = anneal(self.state, self.best, self.best_cost, moves, hot, cold, self.price, self.reference)
 
     def best_sequence(self) -> tuple[int, ...] | None:
         """The cheapest state that fits, as a sequence whose profile says so too."""
         if self.best_cost == float("inf"):
             return None
-        present = np.stack([self.state.stay, self.state.hold, self.state.until])
+        present = self.chosen
         self.return_to_best()
-        found = decode(self.problem, self.space, self.state)
+        found = decode(self.problem, self.state)
         self.restore(present)
         return cheapest_that_fits(self.problem, [found, just_in_time(self.problem, found)])
 
@@ -76,12 +87,13 @@ def cheapest_that_fits(problem: Problem, candidates: Sequence[tuple[int, ...]]) 
     return min(fitting)[1] if fitting else None
 
 
-def encode(problem: Problem, space: Space, state: State, sequence: Sequence[int]) -> None:
+def encode(problem: Problem, state: State, sequence: Sequence[int]) -> None:
     """For every gap: how long the value stays after its first use there, and from when it is back before the last."""
     count = problem.count
-    state.stay[:] = space.low
-    state.hold[:] = False
-    state.until[:] = space.high
+    gaps = state.gaps
+    gaps["stay"] = gaps["low"]
+    gaps["hold"] = False
+    gaps["until"] = gaps["high"]
     frees = last_reads(problem, sequence)
     stage = 0
     seen = [False] * count
@@ -90,36 +102,37 @@ def encode(problem: Problem, space: Space, state: State, sequence: Sequence[int]
         for value in problem.outputs[operation]:
             made_in[value] = stage
         for value in frees[position]:
-            _keep(space, state, value, made_in[value], stage)
+            _keep(state, value, made_in[value], stage)
             made_in[value] = -1
         if not seen[operation]:
             seen[operation] = True
             stage += 1
     for value, made in enumerate(made_in):
         if made >= 0:
-            _keep(space, state, value, made, count)
+            _keep(state, value, made, count)
 
 
-def _keep(space: Space, state: State, value: int, made: int, freed: int) -> None:
+def _keep(state: State, value: int, made: int, freed: int) -> None:
     """A value made in one stage and freed in another is held at the start of the stages between."""
-    for gap in range(space.gap_start[value], space.gap_start[value + 1]):
-        low, high = int(space.low[gap]), int(space.high[gap])
+    row = state.values[value]
+    for gap in state.gaps[row["gap_start"] : row["gap_end"]]:
+        low, high = int(gap["low"]), int(gap["high"])
         begin, end = max(low, made), min(high, freed)
         if begin >= end:
             continue
         if begin == low:
-            state.stay[gap] = max(state.stay[gap], end)
+            gap["stay"] = max(gap["stay"], end)
         else:
-            state.hold[gap], state.until[gap] = True, end
-        if state.stay[gap] >= high:
-            state.hold[gap], state.until[gap] = False, high
+            gap["hold"], gap["until"] = True, end
+        if gap["stay"] >= high:
+            gap["hold"], gap["until"] = False, high
 
 
-def decode(problem: Problem, space: Space, state: State) -> tuple[int, ...]:
+def decode(problem: Problem, state: State) -> tuple[int, ...]:
     """Stage by stage: what must be recomputed, then the first computation."""
     sequence: list[int] = []
     for stage in range(problem.count + 1):
-        found = recomputed(space, state, stage)
+        found = recomputed(state, stage)
         sequence.extend(state.chosen[: max(found, 0)].tolist())
         if stage < problem.count:
             sequence.append(stage)

@@ -1,4 +1,4 @@
-"""The problem and the state of the search as flat arrays, the only thing compiled code likes.
+"""The problem and the state of the search as a few tables, the only thing compiled code likes.
 
 Stage t ends with the first computation of operation t; one more stage at the end reads the graph outputs. A gap of a value lies between
 two consecutive first uses (stages lo < hi); the last gap ends where no recomputation can need the value any more. Within a gap the value
@@ -9,12 +9,15 @@ is in memory at the start of stage t if
 `stay` and `until` are ours to choose: `stay = hi` keeps the value throughout, `stay = lo` drops it after its first use. `back` follows:
 it is the first stage after `stay` that recomputes the value, if `hold` says that what is recomputed is held from then on (and `until` if
 there is none).
+
+Tables with named columns rather than an array for every column: numba takes its time for every array that a kernel is given.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,83 +28,85 @@ LOG = 100_000
 """A move that changes more than this many gaps or stages is given up."""
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+Table = NDArray[np.void]
+Row = Any
+"""A row of a table, as compiled code sees it."""
 
 
-class Space(NamedTuple):
-    """What does not change."""
+def columns(ints: str, floats: str = "", bools: str = "") -> np.dtype[np.void]:
+    """The type of the rows of a table."""
+    kinds = ((ints, np.int64), (floats, np.float64), (bools, np.bool_))
+    return np.dtype([(name, kind) for names, kind in kinds for name in names.split()], align=True)
 
-    available: int
-    cost: Floats
-    workspace: Ints
-    pinned: NDArray[np.bool_]
-    size: Ints
-    producer: Ints
-    input_start: Ints
-    input_values: Ints
-    output_start: Ints
-    output_values: Ints
-    gap_start: Ints
-    gap_value: Ints
-    low: Ints
-    high: Ints
-    movable: Ints
-    may_move: NDArray[np.bool_]
-    """Gaps that a move may change, as a list and as a mask."""
+
+GAP = columns("value low high stay until back next_back previous_back seen_made seen_read", bools="may_move hold")
+"""Gaps whose value is made again and held from a stage on are in a list that begins in that operation's row (`first_back`).
+
+`seen_made` and `seen_read` are a stage in which the value was recently recomputed, or read by a recomputation: where moves look first."""
+STAGE = columns("held extra reads", "spent")
+"""Bytes in memory at the start of each stage, the most bytes on top of that while it runs, a signature of 64 bits of the values it reads,
+the cost of what it recomputes."""
+OPERATION = columns("workspace input_start input_end output_start output_end first_back mark", "cost", "pinned")
+VALUE = columns("size producer gap_start gap_end last_read read_stamp")
+TOTALS = columns("available random stamp changed_gaps changed_stages", "unit cost over")
+CHANGED_GAP = columns("gap stay until back", bools="hold")
+CHANGED_STAGE = columns("stage extra reads", "spent")
 
 
 class State(NamedTuple):
-    """What a move changes, and scratch space. Arrays of one element are numbers that compiled code can change."""
+    """What is given, what a move changes, and scratch space."""
 
-    stay: Ints
-    hold: NDArray[np.bool_]
-    until: Ints
-    back: Ints
-    present: NDArray[np.bool_]
-    """Is a value in memory at the start of a stage? One row per value; what the gaps say, spelt out."""
-    held: Ints
-    """Bytes in memory at the start of each stage."""
-    extra: Ints
-    """The most bytes on top of that while the stage runs."""
-    spent: Floats
-    """Cost of what each stage recomputes."""
-    reads: NDArray[np.uint64]
-    """A 64-bit signature of the values each stage reads."""
-    first_back: Ints
-    next_back: Ints
-    previous_back: Ints
-    """Linked lists of the gaps whose value is made again and held from each stage on."""
-    seen_made: Ints
-    seen_read: Ints
-    """A stage in which a value was recently recomputed, or read by a recomputation, in each gap: where moves look first."""
-    total_cost: Floats
-    total_over: Floats
-    random: NDArray[np.uint64]
-    stamp: Ints
-    mark: Ints
+    gaps: Table
+    stages: Table
+    operations: Table
+    """One more than there are: the last stands for what reads the graph outputs."""
+    values: Table
+    links: Ints
+    """The values every operation reads, then those every operation makes; operations know where theirs begin and end."""
+    movable: Ints
+    """Gaps that a move may change."""
+    present: Ints
+    """Is a value in memory at the start of a stage? One row per value, 64 stages to a number; what the gaps say, spelt out."""
+    dirty: Ints
+    """Stages to evaluate again, 64 to a number."""
+    totals: Table
+    """One row of numbers that compiled code can change."""
     stack: Ints
     chosen: Ints
-    last_read: Ints
-    dirty: NDArray[np.bool_]
-    """Stages to evaluate again."""
-    log_gap: Ints
-    log_stage: Ints
-    log_spent: Floats
-    log_reads: NDArray[np.uint64]
-    log_sizes: Ints
-    """What the present move changed, to take it back."""
+    changed_gaps: Table
+    changed_stages: Table
+    """How the gaps and stages were that the present move changed, to take it back."""
 
 
-def build_space(problem: Problem) -> Space:
-    """Flatten a problem."""
+def new_state(problem: Problem, seed: int) -> State:
+    """A state in which nothing has been set up yet; `kernels.reset` does that."""
+    count, values = problem.count, len(problem.size)
+    gaps, gap_start = _gaps(problem)
+    words = (count + 2) // 64 + 1
+    operations, links = _operations(problem)
+    return State(
+        gaps=gaps,
+        stages=np.zeros(count + 1, STAGE),
+        operations=operations,
+        values=filled(VALUE, values, size=problem.size, producer=problem.producer, gap_start=gap_start[:-1], gap_end=gap_start[1:]),
+        links=links,
+        movable=np.flatnonzero(gaps["may_move"]),
+        present=np.zeros((values, words), np.int64),
+        dirty=np.zeros(words, np.int64),
+        totals=filled(TOTALS, 1, available=[problem.available], unit=[max(1, problem.available)], random=[first_random(seed)]),
+        stack=np.zeros(count + 1, np.int64),
+        chosen=np.zeros(count + 1, np.int64),
+        changed_gaps=np.zeros(LOG, CHANGED_GAP),
+        changed_stages=np.zeros(LOG, CHANGED_STAGE),
+    )
+
+
+def _gaps(problem: Problem) -> tuple[Table, list[int]]:
+    """The gaps of all values, one value's after another's, and where each value's begin."""
     count = problem.count
-    readers: list[tuple[int, ...]] = [*problem.inputs, tuple(value for value, kept in enumerate(problem.kept) if kept)]
     last = horizons(problem)
-    gap_start = [0]
-    gap_value: list[int] = []
-    low: list[int] = []
-    high: list[int] = []
-    movable: list[int] = []
+    starts = [0]
+    rows: list[tuple[int, int, int, bool]] = []
     for value, producer in enumerate(problem.producer):
         uses = [producer, *problem.consumers[value], *([count] if problem.kept[value] else [])]
         edges = list(pairwise(uses))
@@ -109,67 +114,51 @@ def build_space(problem: Problem) -> Space:
         if min(end, count) > uses[-1]:
             edges.append((uses[-1], min(end, count)))
         for number, (begin, finish) in enumerate(edges):
-            if problem.size[value] and not (problem.pinned[producer] and number < len(uses) - 1):
-                movable.append(len(low))
-            gap_value.append(value)
-            low.append(begin)
-            high.append(finish)
-        gap_start.append(len(low))
-    return Space(
-        available=problem.available,
-        cost=np.array(problem.cost, dtype=np.float64),
-        workspace=np.array([*problem.workspace, 0], dtype=np.int64),
-        pinned=np.array(problem.pinned, dtype=np.bool_),
-        size=np.array(problem.size, dtype=np.int64),
-        producer=np.array(problem.producer, dtype=np.int64),
-        input_start=_starts(readers),
-        input_values=np.array([value for row in readers for value in row], dtype=np.int64),
-        output_start=_starts([*problem.outputs, ()]),
-        output_values=np.array([value for row in problem.outputs for value in row], dtype=np.int64),
-        gap_start=np.array(gap_start, dtype=np.int64),
-        gap_value=np.array(gap_value, dtype=np.int64),
-        low=np.array(low, dtype=np.int64),
-        high=np.array(high, dtype=np.int64),
-        movable=np.array(movable, dtype=np.int64),
-        may_move=np.isin(np.arange(len(low)), movable),
+            may_move = problem.size[value] > 0 and not (problem.pinned[producer] and number < len(uses) - 1)
+            rows.append((value, begin, finish, may_move))
+        starts.append(len(rows))
+    value_of, low, high, may_moves = zip(*rows, strict=True) if rows else ((), (), (), ())
+    gaps = filled(GAP, len(rows), value=value_of, low=low, high=high, stay=low, until=high, back=high, may_move=may_moves)
+    for name in ("next_back", "previous_back", "seen_made", "seen_read"):
+        gaps[name] = -1
+    return gaps, starts
+
+
+def _operations(problem: Problem) -> tuple[Table, Ints]:
+    kept = [value for value, kept in enumerate(problem.kept) if kept]
+    input_start, input_end, inputs = in_rows([*problem.inputs, kept])
+    output_start, output_end, outputs = in_rows([*problem.outputs, ()])
+    table = filled(
+        OPERATION,
+        problem.count + 1,
+        cost=[*problem.cost, 0.0],
+        workspace=[*problem.workspace, 0],
+        pinned=[*problem.pinned, False],
+        input_start=input_start,
+        input_end=input_end,
+        output_start=output_start + len(inputs),
+        output_end=output_end + len(inputs),
+        first_back=[-1] * (problem.count + 1),
     )
+    return table, np.concatenate((inputs, outputs))
 
 
-def new_state(space: Space, seed: int) -> State:
-    """A state in which nothing has been set up yet; `stage.reset` does that."""
-    count, gaps, values = len(space.cost), len(space.low), len(space.size)
-    stages = count + 1
-    return State(
-        stay=space.low.copy(),
-        hold=np.zeros(gaps, np.bool_),
-        until=space.high.copy(),
-        back=space.high.copy(),
-        present=np.zeros((values, stages + 1), np.bool_),
-        held=np.zeros(stages + 1, np.int64),
-        extra=np.zeros(stages, np.int64),
-        spent=np.zeros(stages, np.float64),
-        reads=np.zeros(stages, np.uint64),
-        first_back=np.full(stages, -1, np.int64),
-        next_back=np.full(gaps, -1, np.int64),
-        previous_back=np.full(gaps, -1, np.int64),
-        seen_made=np.full(gaps, -1, np.int64),
-        seen_read=np.full(gaps, -1, np.int64),
-        total_cost=np.zeros(1, np.float64),
-        total_over=np.zeros(1, np.float64),
-        random=np.array([seed * 2 + 1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0xD1B54A32D192ED03),
-        stamp=np.zeros(1, np.int64),
-        mark=np.zeros(count, np.int64),
-        stack=np.zeros(count + 1, np.int64),
-        chosen=np.zeros(count + 1, np.int64),
-        last_read=np.zeros(2 * values, np.int64),
-        dirty=np.zeros(stages + 1, np.bool_),
-        log_gap=np.zeros(5 * LOG, np.int64),
-        log_stage=np.zeros(2 * LOG, np.int64),
-        log_spent=np.zeros(LOG, np.float64),
-        log_reads=np.zeros(LOG, np.uint64),
-        log_sizes=np.zeros(2, np.int64),
-    )
+def filled(columns: np.dtype[np.void], rows: int, **content: Any) -> Table:
+    """A table with some columns filled in and zeros in the others."""
+    table = np.zeros(rows, columns)
+    for name, column in content.items():
+        table[name] = column
+    return table
 
 
-def _starts(rows: list[tuple[int, ...]]) -> Ints:
-    return np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
+def in_rows(rows: Iterable[Iterable[int]]) -> tuple[Ints, Ints, Ints]:
+    """Rows of different lengths as one array: where each begins, where it ends, and all of them."""
+    lists = [list(row) for row in rows]
+    ends = np.cumsum([len(row) for row in lists], dtype=np.int64)
+    return ends - [len(row) for row in lists], ends, np.array([item for row in lists for item in row], dtype=np.int64)
+
+
+def first_random(seed: int) -> np.int64:
+    """Where the random numbers of a seed begin: 64 bits, as compiled code keeps them."""
+    mixed = ((seed * 2 + 1) * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) % 2**64
+    return np.uint64(mixed).astype(np.int64)
