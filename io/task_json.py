@@ -1,0 +1,167 @@
+"""What travels to a worker and back, as text: a task is a problem and how to solve it, an answer is what a strategy found.
+
+Nothing else crosses: a worker needs no file of ours and no folder in common, and nobody runs what the other sent. Neither side trusts the
+other: the digest says that the graph arrived as it was, and whoever gets an answer certifies its schedule anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from math import isfinite
+from typing import TypeVar
+
+from ..core.costs import Costs
+from ..core.digest import graph_digest
+from ..core.errors import InputError
+from ..core.problem import Problem, build_problem
+from ..core.result import Solution, Status, Stop
+from ..core.runtime import Runtime
+from ..core.settings import Settings
+from .graph_json import parse_graph, render_graph
+from .schedule_json import Run, parse_run, render_run
+from .strict_json import Fields, check_header, describe, parse_json, quote
+
+TASK, ANSWER = "checkmate-task", "checkmate-answer"
+VERSION = 1
+_ANSWER_KEYS = (
+    *("format", "version", "status", "stop", "sequence", "bound", "bound_scope", "reason", "smallest_budget"),
+    *("binding_operation", "provenance", "run", "versions"),
+)
+
+Choice = TypeVar("Choice", bound=Enum)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One strategy on one problem."""
+
+    problem: Problem
+    strategy: str
+    settings: Settings
+    time_limit: float
+
+    @property
+    def options(self) -> dict[str, object]:
+        """Everything that steers the solving, by name."""
+        chosen = {option.name: getattr(self.settings, option.name) for option in fields(Settings) if option.name != "known"}
+        return {"strategy": self.strategy, "time_limit": self.time_limit, **chosen}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a strategy found, when and how the search went, and who had a hand in it."""
+
+    solution: Solution
+    run: Run
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def render_task(task: Task, version: str) -> str:
+    """The text of a task; `version` is of the checkmate that asks, and must be that of the one that answers."""
+    problem = task.problem
+    document = {
+        "format": TASK,
+        "version": VERSION,
+        "checkmate": version,
+        "digest": graph_digest(problem.graph),
+        "graph": render_graph(problem.graph),
+        "amounts": list(problem.costs.amounts),
+        "budget_bytes": problem.budget,
+        "reserve_bytes": problem.base - problem.graph.fixed_bytes,
+        "runtime": problem.runtime.value,
+        "options": task.options,
+    }
+    return json.dumps(document, separators=(",", ":"), allow_nan=False)
+
+
+def parse_task(text: str, version: str) -> Task:
+    """The task in a text, with its problem built anew."""
+    top = Fields(parse_json(text.encode(), "task"), "task")
+    check_header(top, TASK, VERSION)
+    asking = top.text("checkmate")
+    if asking != version:
+        raise InputError(f"this worker runs checkmate {version}, the task came from {asking}: install the same version on all machines")
+    graph = parse_graph(top.get("graph"), "task")
+    if graph_digest(graph) != top.text("digest"):
+        raise InputError("task: the graph did not arrive as it was sent (their digests differ)")
+    amounts = tuple(top.number_in("amounts", index) for index in range(len(top.items("amounts"))))
+    if len(amounts) != len(graph.operations):
+        top.fail("amounts", f"expected one for each of {len(graph.operations)} operations, found {len(amounts)}")
+    problem = build_problem(
+        graph,
+        Costs("", "", amounts, ("",) * len(amounts)),
+        budget=top.size("budget_bytes"),
+        reserve=top.size("reserve_bytes"),
+        runtime=_choice(top, "runtime", tuple(Runtime)),
+    )
+    options = dict(top.child("options").content)
+    strategy, time_limit = str(options.pop("strategy")), float(str(options.pop("time_limit")))
+    return Task(problem, strategy, Settings(**options), time_limit)  # type: ignore[arg-type]
+
+
+def render_answer(answer: Answer) -> dict[str, object]:
+    """The document that `parse_answer` reads back."""
+    solution = answer.solution
+    return {
+        "format": ANSWER,
+        "version": VERSION,
+        "status": solution.status.value,
+        "stop": solution.stop.value,
+        "bound": solution.bound,
+        "bound_scope": solution.bound_scope,
+        "reason": solution.reason,
+        "smallest_budget": solution.smallest_budget,
+        "binding_operation": solution.binding_operation,
+        "provenance": {
+            key: str(note) if isinstance(note, float) and not isfinite(note) else note for key, note in solution.provenance.items()
+        },
+        "run": render_run(answer.run),
+        "versions": dict(answer.versions),
+        "sequence": None if solution.sequence is None else list(solution.sequence),
+    }
+
+
+def parse_answer(document: object, problem: Problem, where: str) -> Answer:
+    """Read an answer to a task on this problem. Whether its schedule is any good is for the verifier to say."""
+    top = Fields(document, where)
+    check_header(top, ANSWER, VERSION)
+    top.only(_ANSWER_KEYS)
+    solution = Solution(
+        status=_choice(top, "status", tuple(Status)),
+        stop=_choice(top, "stop", tuple(Stop)),
+        sequence=_sequence(top, problem.count),
+        bound=top.number_or_none("bound"),
+        reason=top.text("reason", empty=True),
+        smallest_budget=None if top.get("smallest_budget") is None else top.size("smallest_budget"),
+        binding_operation=top.text("binding_operation", empty=True),
+        provenance=_notes(top.child("provenance")),
+        bound_scope=top.text("bound_scope", empty=True),
+    )
+    versions = top.child("versions")
+    return Answer(solution, parse_run(top.child("run")), {key: versions.text(key) for key in versions.content})
+
+
+def _sequence(top: Fields, count: int) -> tuple[int, ...] | None:
+    if top.get("sequence") is None:
+        return None
+    operations: list[int] = []
+    for index, operation in enumerate(top.items("sequence")):
+        if isinstance(operation, bool) or not isinstance(operation, int) or not 0 <= operation < count:
+            top.fail(f"sequence[{index}]", f"expected the number of an operation below {count}, found {describe(operation)}")
+        operations.append(operation)
+    return tuple(operations)
+
+
+def _choice(top: Fields, key: str, choices: tuple[Choice, ...]) -> Choice:
+    found = top.text(key)
+    chosen = next((choice for choice in choices if choice.value == found), None)
+    if chosen is None:
+        top.fail(key, f"expected one of {', '.join(str(choice.value) for choice in choices)}, found {quote(found)}")
+    return chosen
+
+
+def _notes(notes: Fields) -> dict[str, str | int | float]:
+    return {key: found if isinstance(found, (int, float)) else notes.text(key, empty=True) for key, found in notes.content.items()}
