@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "profile": "profile:profile",
     "min-budget": "min_budget:min_budget",
     "compare": "compare:compare",
+    "sweep": "sweep:sweep",
     "differentiate": "differentiate:differentiate",
     "convert": "convert:convert",
     "completion": "completion:completion",

@@ -29,7 +29,7 @@ def choose_destinations(source: str, output: str | None, *, with_model: bool) ->
     """`-o` may be a folder, a schedule.json, a model.onnx, a prefix or `-`; without it: named like the input, in the current folder."""
     if output == "-":
         return Destinations(None, None, to_stdout=True)
-    stem = "graph" if source == "-" else _without(Path(source).name, (".onnx", ".json", ".pb"))
+    stem = stem_of(source)
     if output is None:
         schedule, model = Path(stem + SCHEDULE_SUFFIX), Path(stem + MODEL_SUFFIX)
     elif output.endswith(("/", os.sep)) or Path(output).is_dir():
@@ -43,6 +43,11 @@ def choose_destinations(source: str, output: str | None, *, with_model: bool) ->
     else:
         schedule, model = Path(output + SCHEDULE_SUFFIX), Path(output + MODEL_SUFFIX)
     return Destinations(schedule, model if with_model else None)
+
+
+def stem_of(source: str) -> str:
+    """What outputs are named after."""
+    return "graph" if source == "-" else _without(Path(source).name, (".onnx", ".json", ".pb"))
 
 
 def check_destinations(paths: list[Path], source: str) -> None:

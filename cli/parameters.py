@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..core.errors import InputError
-from ..core.units import parse_budget, parse_size
+from ..core.units import Budget, parse_budget, parse_budgets, parse_size
 
 if TYPE_CHECKING:
     ParamType = click.ParamType[Any]
@@ -137,6 +137,20 @@ class CommaSeparated(ParamType):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         done, comma, last = incomplete.rpartition(",")
         return [CompletionItem(done + comma + str(item.value)) for item in self.item.shell_complete(ctx, param, last)]
+
+
+class Budgets(CommaSeparated):
+    """Budgets and ranges of budgets, `30%:100%:5%,16GB`."""
+
+    def __init__(self) -> None:
+        super().__init__(Parsed("BUDGET", parse_budgets))
+        self.name = "BUDGETS"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Budget, ...]:
+        if isinstance(value, tuple):
+            return value
+        found: tuple[list[Budget], ...] = super().convert(value, param, ctx)
+        return tuple({budget.text: budget for group in found for budget in group}.values())
 
 
 BUDGET = Parsed("BUDGET", parse_budget)

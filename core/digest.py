@@ -10,6 +10,7 @@ import hashlib
 import json
 
 from .graph import Graph
+from .problem import Problem
 
 
 def graph_digest(graph: Graph) -> str:
@@ -28,3 +29,15 @@ def graph_digest(graph: Graph) -> str:
         content["in_place"] = in_place
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=True)
     return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"
+
+
+def problem_digest(problem: Problem) -> str:
+    """Covers all that a solution depends on besides the budget: the graph, its costs, what is pinned and reserved, whose memory model."""
+    content = [
+        graph_digest(problem.graph),
+        problem.costs.amounts,
+        [operation.pinned for operation in problem.graph.operations],
+        problem.base,
+        problem.runtime.value,
+    ]
+    return f"sha256:{hashlib.sha256(json.dumps(content, separators=(',', ':')).encode('ascii')).hexdigest()}"

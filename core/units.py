@@ -1,4 +1,4 @@
-"""Sizes and budgets as people write them: `8GB`, `8GiB`, `8e9`, `80%`."""
+"""Sizes and budgets as people write them: `8GB`, `8GiB`, `8e9`, `80%`, `30%:100%:5%`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ _UNITS |= {f"{prefix}IB": 1024**power for power, prefix in enumerate("KMGTP", st
 _UNITS |= {prefix: 1000**power for power, prefix in enumerate("KMGTP", start=1)}
 _PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})\s*%")
 _SIZE = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+)\s*([A-Za-z]*)\s*")
+MOST_BUDGETS = 1000
+"""Of one range: more are a slip of the pen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,34 @@ def parse_budget(text: str) -> Budget:
     if size == 0:
         raise InputError("a budget of 0 bytes fits nothing; write for example 8GB, 8GiB or 80%")
     return Budget(stripped, bytes=size)
+
+
+def parse_budgets(text: str) -> list[Budget]:
+    """One budget, or a range of them with both ends, `30%:100%:5%` or `8GB:16GB:2GB`."""
+    if ":" not in text:
+        return [parse_budget(text)]
+    ends = [parse_budget(part) for part in text.split(":")]
+    if len(ends) != 3:
+        raise InputError(f"not a range of budgets: {text[:40]!r}; write first:last:step, such as 30%:100%:5%")
+    if len({budget.share is None for budget in ends}) > 1:
+        raise InputError(f"the range {text[:40]!r} mixes bytes and percentages; write all three alike, such as 30%:100%:5%")
+    first, last, step = (budget.bytes if budget.share is None else budget.share for budget in ends)
+    assert first is not None
+    assert last is not None
+    assert step is not None
+    count = int((last - first) / Fraction(step)) + 1
+    if last < first or count > MOST_BUDGETS:
+        why = "ends before it begins" if last < first else f"has {count} budgets, more than {MOST_BUDGETS}"
+        raise InputError(f"the range {text[:40]!r} {why}; write first:last:step, such as 30%:100%:5%")
+    return [_budget_of(first + number * step) for number in range(count)]
+
+
+def _budget_of(amount: int | Fraction) -> Budget:
+    """Written so that it can be parsed again without loss: percentages are decimals, and so are their sums."""
+    if isinstance(amount, int):
+        return Budget(str(amount), bytes=amount)
+    percent = amount * 100
+    return Budget(f"{(Decimal(percent.numerator) / percent.denominator).normalize():f}%", share=amount)
 
 
 def format_bytes(size: int) -> str:

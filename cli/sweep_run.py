@@ -1,0 +1,221 @@
+"""The work of a sweep: what is known already, what to solve next, and what it all comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from .. import __version__
+from ..core.curve import BUDGET_FREE, Curve, Finding, Point
+from ..core.digest import graph_digest, problem_digest
+from ..core.errors import VerificationError
+from ..core.events import Watch
+from ..core.points import recertified, solve_point
+from ..core.result import Status, Stop
+from ..core.units import format_bytes
+from ..io.sweep_json import Baseline, Sweep, SweepRow
+from ..io.sweep_points import PointStore, Stored, point_key
+from .options import SolvingRequest
+from .pipeline import Prepared, what_binds
+from .sweep_workers import Task, Workers
+
+SMALLEST = "min-budget"
+"""What the search for the smallest budget is stored as."""
+
+
+class SweepRun:
+    """One curve per strategy, filled from the store and by tasks."""
+
+    def __init__(self, prepared: Prepared, solving: SolvingRequest, store: PointStore, *, fresh: bool) -> None:
+        self.prepared = prepared
+        self.solving = solving
+        self.curves: dict[str, Curve] = {}
+        self.budgets: dict[int, str] = {}
+        self._store = store
+        self._fresh = fresh
+        self._digest = problem_digest(prepared.problem)
+        self._origin: dict[tuple[str, int], str] = {}
+        self._smallest: Finding | None = None
+
+    def plan(self, strategies: Sequence[str], budgets: Mapping[int, str]) -> None:
+        """Lay out the points, and take from the store what it has."""
+        self.budgets = dict(sorted(budgets.items()))
+        ideal, gap = self.prepared.problem.ideal_cost, self.solving.settings.gap
+        for strategy in strategies:
+            curve = Curve(self.budgets, ideal_cost=ideal, gap=gap, budget_free=strategy in BUDGET_FREE)
+            self.curves[strategy] = curve
+            if self._smallest is not None and strategy == "auto":
+                curve.add_schedule(self._smallest)
+            for budget in self.budgets:
+                self._begin(strategy, curve, budget)
+
+    def _begin(self, strategy: str, curve: Curve, budget: int) -> None:
+        floor = self.prepared.floor
+        if floor.bytes > budget and self.prepared.keep_all.peak > budget:
+            reason = f"no schedule fits: {format_bytes(floor.bytes)} needed {what_binds(floor)}"
+            curve.add(Finding(budget, Status.INFEASIBLE, Stop.FINISHED, bound=self.prepared.problem.ideal_cost, reason=reason))
+            return
+        stored = self._stored(strategy, budget)
+        if stored is not None and stored.serves(self.solving.time_limit):
+            curve.add(stored.finding)
+            self._origin[strategy, budget] = "stored"
+        elif stored is not None and stored.finding.sequence is not None:
+            curve.add_schedule(stored.finding)
+
+    def find_smallest(self, watch: Watch) -> int:
+        """The smallest budget for which a schedule is found: where a curve begins."""
+        stored = self._stored(SMALLEST, 0)
+        if stored is None or not stored.serves(self.solving.time_limit):
+            from ..core.strategies.smallest import find_smallest
+
+            found = find_smallest(self.prepared.problem, self.solving.settings_for("auto"), watch)
+            ideal = self.prepared.problem.ideal_cost
+            finding = Finding(
+                0, Status.FEASIBLE, found.stop, found.sequence, bound=ideal, seconds=watch.elapsed, found_by=f"{SMALLEST}: {found.found_by}"
+            )
+            stored = Stored(SMALLEST, recertified(self.prepared.problem, finding), self.solving.time_limit)
+            if found.stop is not Stop.INTERRUPTED:
+                self._store.keep(self._key(SMALLEST, 0), stored)
+        self._smallest = replace(stored.finding, budget=stored.finding.peak)
+        return self._smallest.budget
+
+    def next_task(self, running: Sequence[Task] = ()) -> Task | None:
+        """The first strategy that has one; None if all are done or wait for others."""
+        for strategy, curve in self.curves.items():
+            budget = curve.next_budget([task.budget for task in running if task.strategy == strategy])
+            if budget is not None:
+                settings = replace(self.solving.settings_for(strategy), known=curve.known(budget))
+                return Task(strategy, budget, settings, self.solving.time_limit)
+        return None
+
+    def finish(self, task: Task, finding: Finding) -> None:
+        """Take in what a task found; only a run that was not broken off is kept for later."""
+        self.curves[task.strategy].add(finding)
+        self._origin[task.strategy, task.budget] = "solved"
+        if finding.stop is not Stop.INTERRUPTED:
+            self._store.keep(self._key(task.strategy, task.budget), Stored(task.strategy, finding, task.time_limit))
+
+    @property
+    def total(self) -> int:
+        return len(self.curves) * len(self.budgets)
+
+    @property
+    def settled(self) -> int:
+        return sum(curve.settled(budget) for curve in self.curves.values() for budget in self.budgets)
+
+    def baselines(self, watch: Watch) -> tuple[Baseline, ...]:
+        """Strategies whose schedule is the same at every budget: points of their own, whatever was asked for."""
+        found: list[Baseline] = []
+        problem = self.prepared.problem
+        for strategy in BUDGET_FREE:
+            if watch.interrupted():
+                break
+            finding = solve_point(problem, strategy, self.solving.settings_for(strategy), watch)
+            if finding.sequence is not None:
+                found.append(Baseline(strategy, finding.peak, finding.cost, self._overhead(finding.cost), finding.recomputed))
+        return tuple(found)
+
+    def sweep(self, baselines: tuple[Baseline, ...], *, interrupted: bool, outputs: Sequence[Path]) -> Sweep:
+        prepared = self.prepared
+        return Sweep(
+            status="interrupted" if interrupted else "ok",
+            name=prepared.graph.name,
+            source=prepared.loaded.source,
+            graph_format=prepared.loaded.format,
+            digest=graph_digest(prepared.graph),
+            operations=len(prepared.graph.operations),
+            cost_model=prepared.costs.model,
+            cost_unit=prepared.costs.unit,
+            ideal_cost=prepared.problem.ideal_cost,
+            keep_all_peak_bytes=prepared.keep_all.peak,
+            smallest_budget_bytes=prepared.floor.bytes,
+            strategies=tuple(self.curves),
+            rows=tuple(self._row(strategy, curve.at(budget)) for strategy, curve in self.curves.items() for budget in self.budgets),
+            baselines=baselines,
+            outputs=tuple(map(str, outputs)),
+        )
+
+    def _row(self, strategy: str, point: Point) -> SweepRow:
+        best, solved = point.schedule, point.solved
+        note = ""
+        if best is None:
+            note = solved.reason if solved is not None else "smaller than a budget at which nothing fits"
+            if solved is None and point.status is Status.UNKNOWN:
+                note = "not solved yet" if strategy not in BUDGET_FREE else "its schedule does not fit"
+        return SweepRow(
+            strategy=strategy,
+            budget=self.budgets[point.budget],
+            budget_bytes=point.budget,
+            status=point.status.value,
+            fits=best is not None,
+            cost=best.cost if best else None,
+            overhead=self._overhead(best.cost) if best else None,
+            bound=point.bound if best else None,
+            gap=point.gap,
+            bound_scope=point.bound_scope if best else None,
+            peak_bytes=best.peak if best else None,
+            recomputed=best.recomputed if best else None,
+            found_by=best.found_by if best else "",
+            found_at_bytes=best.budget if best else None,
+            origin=self._origin.get((strategy, point.budget), "implied"),
+            seconds=round(solved.seconds, 6) if solved else 0.0,
+            note=note,
+        )
+
+    def _overhead(self, cost: float) -> float:
+        ideal = self.prepared.problem.ideal_cost
+        return cost / ideal - 1 if ideal > 0 else 0.0
+
+    def _stored(self, strategy: str, budget: int) -> Stored | None:
+        """A stored point is believed only as far as its schedule can be certified here and now."""
+        stored = None if self._fresh else self._store.find(self._key(strategy, budget))
+        if stored is None:
+            return None
+        try:
+            return replace(stored, finding=recertified(self.prepared.problem.with_budget(stored.finding.budget), stored.finding))
+        except VerificationError:
+            return None
+
+    def _key(self, strategy: str, budget: int) -> str:
+        settings = self.solving.settings_for("auto" if strategy == SMALLEST else strategy)
+        options: dict[str, str | int | float | None] = {
+            "version": __version__,
+            "solver": settings.solver,
+            "formulation": settings.formulation,
+            "gap": settings.gap,
+            "order": settings.order,
+            "threads": settings.threads,
+            "seed": settings.seed,
+        }
+        return point_key(self._digest, strategy, budget, options)
+
+
+def run_here(run: SweepRun, interrupted: Callable[[], bool], begin: Callable[[Task], Watch]) -> None:
+    """All points, one after the other, in this process."""
+    while not interrupted() and (task := run.next_task()) is not None:
+        finding = task.run(run.prepared.problem, begin(task))
+        if not (interrupted() and finding.sequence is None):
+            run.finish(task, finding)
+
+
+def run_in_workers(run: SweepRun, count: int, interrupted: Callable[[], bool], tell: Callable[[Sequence[Task]], None]) -> None:
+    """Several points at a time. The kernels are compiled here first, or every worker would do it."""
+    if "auto" in run.curves:
+        from ..core.search.warm import warm_up
+
+        warm_up()
+    with Workers(run.prepared.problem, count) as workers:
+        told = False
+        while True:
+            while workers.has_room and not interrupted() and (task := run.next_task(workers.running)) is not None:
+                workers.start(task)
+            if not workers.running:
+                return
+            tell(workers.running)
+            for task, finding in workers.finished(0.2):
+                if not (interrupted() and finding.sequence is None):
+                    run.finish(task, finding)
+            if interrupted() and not told:
+                told = True
+                workers.stop_soon()
