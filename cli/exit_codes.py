@@ -24,6 +24,8 @@ class ExitCode(IntEnum):
     """A schedule failed the independent check."""
     WORSE = 7
     """Worse than it may be: a condition of --fail-if is met, or a schedule regressed."""
+    DIFFERENT = 7
+    """Two schedules differ, where the user asked to be told by the exit code."""
     INTERRUPTED = 130
     """Ctrl-C; the best schedule so far is written if there is one."""
     BROKEN_PIPE = 141

@@ -29,6 +29,9 @@ COMMANDS: Mapping[str, str] = {
     "compare": "compare:compare",
     "sweep": "sweep:sweep",
     "differentiate": "differentiate:differentiate",
+    "report": "report:report",
+    "explain": "explain:explain",
+    "diff": "diff:diff",
     "convert": "convert:convert",
     "completion": "completion:completion",
 }

@@ -40,6 +40,15 @@ class GraphRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleGraph:
+    """Which graph a schedule is of; by default the one in its file."""
+
+    source: str | None
+    dims: dict[str, int]
+    batch_size: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class SolvingRequest:
     """How to solve, and for how long."""
 
@@ -60,23 +69,14 @@ def graph_options(*, reserve: bool = True) -> Callable[[Function], Function]:
 def _with_graph_options(reserve: bool, function: Function) -> Function:
     @functools.wraps(function)
     def packed(*arguments: Any, **values: Any) -> Any:
-        dims: dict[str, int] = {}
-        for name, size in values.pop("dim"):
-            if dims.setdefault(name, size) != size:
-                raise InputError(f"--dim gives {name!r} twice: {dims[name]} and {size}")
+        dims = _sizes_by_name(values.pop("dim"))
         names = ("batch_size", "costs", "device", "pin", "runtime")
         request = GraphRequest(values.pop("graph"), dims, reserve=values.pop("reserve", None), **{name: values.pop(name) for name in names})
         return function(*arguments, request=request, **values)
 
     decorators = (
         click.argument("graph", type=click.Path(allow_dash=True)),
-        option("--dim", group=PROBLEM, multiple=True, type=DIMENSION, help="Size of a symbolic dimension of an ONNX model; repeatable."),
-        option(
-            "--batch-size",
-            group=PROBLEM,
-            type=COUNT,
-            help="Size of the first free dimension of an ONNX model's inputs.",
-        ),
+        *_size_options,
         *([_reserve_option] if reserve else []),
         option(
             "--pin",
@@ -102,7 +102,37 @@ def _with_graph_options(reserve: bool, function: Function) -> Function:
     return _stacked(packed, decorators)  # type: ignore[return-value]
 
 
+_size_options = (
+    option("--dim", group=PROBLEM, multiple=True, type=DIMENSION, help="Size of a symbolic dimension of an ONNX model; repeatable."),
+    option("--batch-size", group=PROBLEM, type=COUNT, help="Size of the first free dimension of an ONNX model's inputs."),
+)
+
 _reserve_option = option("--reserve", group=PROBLEM, type=SIZE, help="Memory to leave free for others, counted against the budget.")
+
+
+def _sizes_by_name(sizes: tuple[tuple[str, int], ...]) -> dict[str, int]:
+    dims: dict[str, int] = {}
+    for name, size in sizes:
+        if dims.setdefault(name, size) != size:
+            raise InputError(f"--dim gives {name!r} twice: {dims[name]} and {size}")
+    return dims
+
+
+def schedule_graph_options(function: Function) -> Function:
+    """Where the graph of a schedule file is found if the file does not hold it, handed to the command as `graph`."""
+
+    @functools.wraps(function)
+    def packed(*arguments: Any, **values: Any) -> Any:
+        source, dims, batch_size = values.pop("graph"), _sizes_by_name(values.pop("dim")), values.pop("batch_size")
+        return function(*arguments, graph=ScheduleGraph(source, dims, batch_size), **values)
+
+    graph = option(
+        "--graph",
+        group=PROBLEM,
+        type=click.Path(allow_dash=True),
+        help="The graph that was solved; only for schedule files that do not hold it.",
+    )
+    return _stacked(packed, (graph, *_size_options))  # type: ignore[return-value]
 
 
 def solving_options(function: Function) -> Function:

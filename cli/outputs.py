@@ -10,6 +10,7 @@ from ..core.errors import InputError
 
 SCHEDULE_SUFFIX = ".schedule.json"
 MODEL_SUFFIX = ".remat.onnx"
+REPORT_SUFFIX = ".report.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,14 @@ def choose_destinations(source: str, output: str | None, *, with_model: bool) ->
 def stem_of(source: str) -> str:
     """What outputs are named after."""
     return "graph" if source == "-" else _without(Path(source).name, (".onnx", ".json", ".pb"))
+
+
+def report_path(schedule: str, output: str | None) -> Path:
+    """Where the page about a schedule goes: named like the schedule, in the current folder or the one that `-o` says."""
+    name = ("schedule" if schedule == "-" else _without(Path(schedule).name, (SCHEDULE_SUFFIX, ".json"))) + REPORT_SUFFIX
+    if output is None:
+        return Path(name)
+    return Path(output) / name if output.endswith(("/", os.sep)) or Path(output).is_dir() else Path(output)
 
 
 def check_destinations(paths: list[Path], source: str) -> None:

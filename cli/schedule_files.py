@@ -6,15 +6,20 @@ import sys
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..core.certify import Certified
+from ..core.history import History
 from ..core.problem import Problem
 from ..io.onnx.anchoring import Anchor
 from .options import SolvingRequest
 from .outcome import Outcome
 from .outputs import Destinations, make_folders
 from .pipeline import Prepared
+
+if TYPE_CHECKING:
+    from ..io.schedule_json import ScheduleDocument
 
 
 def check_model_can_be_written(prepared: Prepared, destinations: Destinations) -> None:
@@ -34,30 +39,53 @@ def write_results(
     outcome: Outcome,
     destinations: Destinations,
     anchor: Anchor,
+    *,
+    history: History | None = None,
+    report: Path | None = None,
 ) -> list[Path]:
     """Write everything asked for, and say which files there are now."""
     from ..io.atomic import atomic_write
+    from ..io.json_text import json_text
+    from ..io.schedule_json import render_schedule
 
-    data = schedule_bytes(prepared, problem, solving, certified, outcome)
+    document = schedule_document(prepared, problem, solving, certified, outcome, history)
+    data = json_text(render_schedule(document, prepared.graph)).encode("utf-8", "backslashreplace")
+    reports = [] if report is None else _write_report(document, prepared, report)
     if destinations.to_stdout:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
-        return []
+        return reports
     make_folders(destinations.paths)
     reserve = problem.base - problem.graph.fixed_bytes
     models = [] if destinations.model is None else _write_model(prepared, certified, outcome, reserve, anchor, destinations.model)
     assert destinations.schedule is not None
     atomic_write(destinations.schedule, data)
-    return [destinations.schedule, *models]
+    return [destinations.schedule, *models, *reports]
 
 
-def schedule_bytes(prepared: Prepared, problem: Problem, solving: SolvingRequest, certified: Certified, outcome: Outcome) -> bytes:
-    """The schedule file."""
-    from ..io.json_text import json_text
-    from ..io.schedule_json import Run, ScheduleDocument, render_schedule
+def _write_report(document: ScheduleDocument, prepared: Prepared, path: Path) -> list[Path]:
+    from ..io.atomic import atomic_write
+    from ..io.report import render_report
+
+    make_folders([path])
+    atomic_write(path, render_report(document, prepared.graph))
+    return [path]
+
+
+def schedule_document(
+    prepared: Prepared,
+    problem: Problem,
+    solving: SolvingRequest,
+    certified: Certified,
+    outcome: Outcome,
+    history: History | None = None,
+) -> ScheduleDocument:
+    """All that the schedule file says."""
+    from ..io.schedule_json import Run, ScheduleDocument
 
     assert certified.schedule is not None
-    document = ScheduleDocument(
+    progress = () if history is None else history.concluded(outcome.seconds, outcome.cost, outcome.bound)
+    return ScheduleDocument(
         strategy=outcome.strategy,
         status=outcome.status,
         stop=outcome.stop,
@@ -71,14 +99,13 @@ def schedule_bytes(prepared: Prepared, problem: Problem, solving: SolvingRequest
         cost_unit=prepared.costs.unit,
         amounts=prepared.costs.amounts,
         schedule=certified.schedule,
-        run=Run(round(outcome.seconds, 6), datetime.now(UTC).isoformat(timespec="seconds")),
+        run=Run(round(outcome.seconds, 6), datetime.now(UTC).isoformat(timespec="seconds"), progress),
         seed=solving.settings.seed,
         bound_scope=outcome.bound_scope,
         provenance=outcome.provenance,
         versions=_versions(outcome),
         runtime=problem.runtime,
     )
-    return json_text(render_schedule(document, prepared.graph)).encode("utf-8", "backslashreplace")
 
 
 def _versions(outcome: Outcome) -> dict[str, str]:

@@ -11,6 +11,7 @@ import click
 from ..core.certify import Certified, run_strategy
 from ..core.errors import InputError, LimitError
 from ..core.events import Watch
+from ..core.history import History
 from ..core.problem import Floor, Problem
 from ..core.result import Status, Stop
 from ..core.strategies import STRATEGIES
@@ -23,7 +24,7 @@ from .interruption import Interruption
 from .model_file import check_model_name, write_model
 from .options import OUTPUT, PROBLEM, SOLVING, GraphRequest, SolvingRequest, general_options, graph_options, solving_options
 from .outcome import Outcome, outcome_of
-from .outputs import Destinations, check_destinations, choose_destinations
+from .outputs import check_destinations, choose_destinations
 from .parameters import BUDGET, Name
 from .pipeline import NoScheduleError, Prepared, prepare, require_above_floor
 from .progress import Progress
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         ("checkmate solve model.onnx --budget 80% --batch-size 32 -o out/", "80 % of what keeping everything takes, into a folder"),
         ("checkmate solve model.onnx --loss cross-entropy --budget 8GB --batch-size 32", "a forward model, trained within 8 GB"),
         ("checkmate solve model.onnx --budget 8GB --profile --verify", "with costs measured here, and run afterwards to see that it holds"),
+        ("checkmate solve model.onnx --budget 8GB --report report.html", "with a page to look at in a browser"),
         ("checkmate solve graph.json --budget 8GiB --strategy chen-greedy --json", "one baseline, for a script"),
         ("cat graph.json | checkmate solve - --budget 2e9 -o - > schedule.json", "a filter"),
     ],
@@ -85,6 +87,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="How the model keeps its recomputations in any onnxruntime session: full (order too, for CPU), attr (for CUDA) or none.",
 )
+@option(
+    "--report",
+    group=OUTPUT,
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write an HTML page about the schedule too, as 'checkmate report' does.",
+)
 @runtime_options
 @general_options
 def solve(
@@ -98,6 +107,7 @@ def solve(
     output: str | None,
     no_onnx: bool,
     anchor: str,
+    report: str | None,
     runtime: RuntimeRequest,
 ) -> ExitCode:
     """Find the cheapest schedule of GRAPH that fits the budget.
@@ -112,7 +122,9 @@ def solve(
     model_path = Path(model_file) if model_file else None
     if model_path:
         check_model_name(model_path)
-    check_destinations(_all_paths(choose_destinations(request.source, output, with_model=False), model_path), request.source)
+    report_path = Path(report) if report else None
+    more_paths = [path for path in (model_path, report_path) if path]
+    check_destinations([*choose_destinations(request.source, output, with_model=False).paths, *more_paths], request.source)
     progress = Progress(session, time_limit=solving.time_limit)
     with progress:
         progress.begin(f"reading {source_name(request.source)}")
@@ -123,7 +135,7 @@ def solve(
         beside = training_files(destinations.model) if prepared.training and destinations.model else ()
         runtime.require_model(destinations)
         costs_path = runtime.costs_file(destinations)
-        check_destinations([*_all_paths(destinations, model_path), *beside, *([costs_path] if costs_path else [])], request.source)
+        check_destinations([*destinations.paths, *more_paths, *beside, *([costs_path] if costs_path else [])], request.source)
         check_model_can_be_written(prepared, destinations)
         require_above_floor(prepared, problem)
         if prepared.loaded.onnx is None and not no_onnx:
@@ -134,12 +146,15 @@ def solve(
         interruption = Interruption(session, lambda: progress.announce("stopping with the best so far; Ctrl-C again stops at once"))
         with interruption:
             progress.begin(strategy)
-            watch = Watch(solving.time_limit, progress.on_event, lambda: interruption.requested)
+            history = History(progress.on_event)
+            watch = history.watch = Watch(solving.time_limit, history.on_event, lambda: interruption.requested)
             certified = run_strategy(problem, strategy, solving.settings_for(strategy), watch)
             outcome = _require_fitting(certified, prepared, problem, solving, interruption.requested)
             progress.begin("writing")
             interruption.consequence = "some files may not be written"
-            written = write_results(prepared, problem, solving, certified, outcome, destinations, Anchor(anchor))
+            written = write_results(
+                prepared, problem, solving, certified, outcome, destinations, Anchor(anchor), history=history, report=report_path
+            )
     if prepared.training and beside:
         written += write_training_files(prepared.training, *beside)
     if model_path:
@@ -157,10 +172,6 @@ def solve(
         session.note("interrupted: this is the best schedule found so far; it is verified" + (" and written" if written else ""))
         return ExitCode.INTERRUPTED
     return ExitCode.OK if verification is None or verification.passed else ExitCode.VERIFICATION
-
-
-def _all_paths(destinations: Destinations, model_path: Path | None) -> list[Path]:
-    return [*destinations.paths, *([model_path] if model_path else [])]
 
 
 def _write_model(problem: Problem, solving: SolvingRequest, path: Path, progress: Progress) -> None:

@@ -13,6 +13,18 @@ from .schedule import Action, Schedule
 
 
 @dataclass(frozen=True, slots=True)
+class Stay:
+    """A buffer under one name: values that share it are one stay, what is written over another value begins a new one."""
+
+    value: int
+    bytes: int
+    first: int
+    """The computation that puts the value there."""
+    end: int
+    """The first computation that no longer finds it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Simulation:
     """What happens when a schedule runs."""
 
@@ -24,6 +36,8 @@ class Simulation:
     """Bytes while each computation runs, everything included."""
     recomputed: int
     """Computations beyond the first of each operation, views not counted."""
+    stays: tuple[Stay, ...]
+    """What the memory is made of, by first computation: with what is always there and the workspace they add up to `memory`."""
 
 
 def simulate(graph: Graph, costs: Costs, schedule: Schedule, *, reserve: int = 0, runtime: Runtime = Runtime.GENERIC) -> Simulation:
@@ -34,6 +48,7 @@ def simulate(graph: Graph, costs: Costs, schedule: Schedule, *, reserve: int = 0
     buffer_of: dict[int, int] = {}
     """The buffer of each live value; a view of fixed memory has none and is kept in `bufferless`."""
     bufferless: set[int] = set()
+    register = _Register()
     made = 0
     live = graph.fixed_bytes + reserve
     memory: list[int] = []
@@ -50,6 +65,7 @@ def simulate(graph: Graph, costs: Costs, schedule: Schedule, *, reserve: int = 0
             holders[buffer] -= 1
             if not holders[buffer]:
                 live -= buffer_size.pop(buffer)
+                register.leave(buffer, len(memory))
             continue
         operation = graph.operations[step.index]
         for value in operation.inputs:
@@ -60,6 +76,8 @@ def simulate(graph: Graph, costs: Costs, schedule: Schedule, *, reserve: int = 0
             if value in buffer_of or value in bufferless:
                 raise VerificationError(f"step {number} makes {graph.values[value].name!r} again while it is in memory")
             if value in chosen:
+                register.leave(chosen[value], len(memory))
+                register.enter(chosen[value], value, buffer_size[chosen[value]], len(memory))
                 buffer_of[value] = chosen[value]
                 holders[chosen[value]] += 1
                 continue
@@ -71,6 +89,7 @@ def simulate(graph: Graph, costs: Costs, schedule: Schedule, *, reserve: int = 0
                 made += 1
                 buffer_size[made] = graph.values[value].bytes
                 live += graph.values[value].bytes
+                register.enter(made, value, graph.values[value].bytes, len(memory))
                 buffer_of[value] = made
             else:
                 buffer_of[value] = buffer_of[base]
@@ -80,7 +99,27 @@ def simulate(graph: Graph, costs: Costs, schedule: Schedule, *, reserve: int = 0
     peak = max(memory, default=live)
     repeats = Counter(schedule.computations)
     recomputed = sum(count - 1 for index, count in repeats.items() if not graph.operations[index].view)
-    return Simulation(sum(amounts), peak, memory.index(peak) if memory else 0, tuple(memory), recomputed)
+    return Simulation(sum(amounts), peak, memory.index(peak) if memory else 0, tuple(memory), recomputed, register.close(len(memory)))
+
+
+class _Register:
+    """Who is in which buffer, and since which computation."""
+
+    def __init__(self) -> None:
+        self._present: dict[int, tuple[int, int, int]] = {}
+        self._past: list[Stay] = []
+
+    def enter(self, buffer: int, value: int, size: int, now: int) -> None:
+        self._present[buffer] = (value, size, now)
+
+    def leave(self, buffer: int, now: int) -> None:
+        self._past.append(Stay(*self._present.pop(buffer), now))
+
+    def close(self, end: int) -> tuple[Stay, ...]:
+        """All stays, those that last to the end included."""
+        for buffer in list(self._present):
+            self.leave(buffer, end)
+        return tuple(sorted(self._past, key=lambda stay: (stay.first, stay.value)))
 
 
 class _Overwrites:

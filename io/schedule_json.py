@@ -17,10 +17,12 @@ from ..core.digest import graph_digest
 from ..core.errors import InputError
 from ..core.events import relative_gap
 from ..core.graph import Graph
+from ..core.history import Moment
 from ..core.plan import plan_of
 from ..core.result import Status, Stop
 from ..core.runtime import Runtime
 from ..core.schedule import Action, Schedule, Step
+from .graph_json import parse_graph, render_graph
 from .strict_json import Fields, check_header, describe, quote, suggestion
 
 FORMAT = "checkmate-schedule"
@@ -33,7 +35,7 @@ _DERIVED = ("ideal_cost", "overhead", "gap", "recomputed", "recomputations", "pl
 _KEYS = (
     *("format", "version", "graph", "strategy", "status", "stop", "budget_bytes", "reserve_bytes", "peak_bytes", "keep_all_peak_bytes"),
     *("runtime", "cost", "ideal_cost", "overhead", "bound", "gap", "bound_scope", "recomputed", "recomputations"),
-    *("seed", "provenance", "versions", "run", "costs", "plan", "steps"),
+    *("seed", "provenance", "versions", "run", "costs", "plan", "steps", "definition"),
 )
 
 
@@ -44,6 +46,8 @@ class Run:
     seconds: float
     created: str
     """Date and time, ISO 8601."""
+    progress: tuple[Moment, ...] = ()
+    """How the search went, where that was recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +119,20 @@ def render_schedule(document: ScheduleDocument, graph: Graph) -> dict[str, objec
         "seed": document.seed,
         "provenance": {key: _finite(stated) for key, stated in sorted(document.provenance.items())},
         "versions": dict(sorted(document.versions.items())),
-        "run": {"seconds": document.run.seconds, "created": document.run.created},
+        "run": render_run(document.run),
         "costs": {"model": document.cost_model, "unit": document.cost_unit, "amounts": list(document.amounts)},
         "plan": _rendered_plan(graph, document.schedule),
         "steps": [[step.action.value, _step_name(graph, step)] for step in document.schedule.steps],
+        "definition": render_graph(graph),
     }
+
+
+def render_run(run: Run) -> dict[str, object]:
+    """The `run` block."""
+    rendered: dict[str, object] = {"seconds": run.seconds, "created": run.created}
+    if run.progress:
+        rendered["progress"] = [[moment.seconds, moment.incumbent, moment.bound, moment.phase] for moment in run.progress]
+    return rendered
 
 
 def _recomputations(graph: Graph, schedule: Schedule) -> dict[str, int]:
@@ -146,6 +159,18 @@ def _finite(stated: str | int | float) -> str | int | float:
     return str(stated) if isinstance(stated, float) and not math.isfinite(stated) else stated
 
 
+def parse_definition(document: object, where: str = "schedule") -> Graph | None:
+    """The graph a schedule file brings along; None if it only names it, as files did before they held graphs."""
+    top = Fields(document, where)
+    check_header(top, FORMAT, VERSION)
+    if "definition" not in top:
+        return None
+    graph = parse_graph(top.get("definition"), f"{where}: definition")
+    if graph_digest(graph) != top.child("graph").text("digest"):
+        raise InputError(f"{where}: 'definition' is not the graph this schedule belongs to (their digests differ)")
+    return graph
+
+
 def parse_schedule(document: object, graph: Graph, where: str = "schedule") -> ScheduleDocument:
     """Read a schedule of this graph. Whether it is good is for the verifier to say, whether it contradicts itself for `contradictions`."""
     top = Fields(document, where)
@@ -154,9 +179,8 @@ def parse_schedule(document: object, graph: Graph, where: str = "schedule") -> S
     top.only(_KEYS)
     for key in _DERIVED:
         top.get(key)
-    costs, run = top.child("costs"), top.child("run")
+    costs = top.child("costs")
     costs.only(("model", "unit", "amounts"))
-    run.only(("seconds", "created"))
     return ScheduleDocument(
         strategy=top.text("strategy"),
         status=_choice(top, "status", _STATUSES),
@@ -171,7 +195,7 @@ def parse_schedule(document: object, graph: Graph, where: str = "schedule") -> S
         cost_unit=costs.text("unit"),
         amounts=_amounts(costs, graph),
         schedule=_schedule(top, graph),
-        run=Run(run.number("seconds"), run.text("created")),
+        run=parse_run(top.child("run")),
         seed=top.whole("seed"),
         bound_scope=top.text("bound_scope", empty=True),
         provenance=_notes(top.child("provenance")),
@@ -183,7 +207,12 @@ def parse_schedule(document: object, graph: Graph, where: str = "schedule") -> S
 def contradictions(document: object, parsed: ScheduleDocument, graph: Graph) -> tuple[str, ...]:
     """What a schedule file says that does not follow from its own steps and costs. Takes what `parse_schedule` took and what it gave."""
     stated, derived = Fields(document, "schedule").content, render_schedule(parsed, graph)
-    return tuple(f"{key!r} in the file does not follow from its steps and costs" for key in _DERIVED if stated[key] != derived[key])
+    found = [f"{key!r} in the file does not follow from its steps and costs" for key in _DERIVED if stated[key] != derived[key]]
+    try:
+        parse_definition(document)
+    except InputError as error:
+        found.append(str(error))
+    return tuple(found)
 
 
 def _check_graph(fields: Fields, graph: Graph) -> None:
@@ -229,6 +258,30 @@ def _schedule(top: Fields, graph: Graph) -> Schedule:
             top.fail(key, f"the graph has no {what} {quote(name)}{suggestion(name, numbers[action])}")
         steps.append(Step(Action(action), numbers[action][name]))
     return Schedule(tuple(steps))
+
+
+def parse_run(run: Fields) -> Run:
+    """What `render_run` wrote."""
+    run.only(("seconds", "created", "progress"))
+    return Run(run.number("seconds"), run.text("created"), _progress(run))
+
+
+def _progress(run: Fields) -> tuple[Moment, ...]:
+    moments: list[Moment] = []
+    for index, item in enumerate(run.items("progress", [])):
+        key = f"progress[{index}]"
+        if not isinstance(item, list) or len(item) != 4:
+            run.fail(key, f"expected [seconds, cost, bound, phase], found {describe(item)}")
+        seconds, incumbent, bound, phase = item
+        figures = [figure for figure in (seconds, incumbent, bound) if figure is not None]
+        if seconds is None or not isinstance(phase, str) or not all(_is_amount(figure) for figure in figures):
+            run.fail(key, "expected [seconds, cost or null, bound or null, phase]")
+        moments.append(Moment(seconds, incumbent, bound, phase))
+    return tuple(moments)
+
+
+def _is_amount(figure: object) -> bool:
+    return isinstance(figure, (int, float)) and not isinstance(figure, bool) and figure >= 0
 
 
 def _notes(fields: Fields) -> dict[str, str | int | float]:

@@ -1,0 +1,40 @@
+// The figures at the top and the account at the end.
+const STOPS = {finished: 'the search finished', 'time-limit': 'the time limit was reached', interrupted: 'it was interrupted'};
+
+function tile(label, figure, remark, good) {
+  const made = element('div', 'tile');
+  made.append(element('div', 'label', label), element('div', good ? 'figure good' : 'figure', figure), element('div', 'remark', remark));
+  return made;
+}
+
+function gapText() {
+  if (facts.gap === null) return ['not known', 'nothing is proven'];
+  return [formatShare(facts.gap), facts.boundScope === 'any' ? 'at most, whatever the order' : 'at most, for this order'];
+}
+
+function startFacts() {
+  byId('name').textContent = clean(facts.name) || 'schedule';
+  byId('verdict').textContent = `${facts.status === 'optimal' ? 'An optimal schedule' : 'A schedule'} of ${counted(facts.operations, 'operation')}, made by ${clean(facts.strategy)}`;
+  const saved = facts.keepAllPeak ? facts.peak / facts.keepAllPeak - 1 : 0;
+  byId('tiles').replaceChildren(
+    tile('peak memory', formatBytes(facts.peak), `${formatChange(saved)} against ${formatBytes(facts.keepAllPeak)}`, true),
+    tile('budget', formatBytes(facts.budget), `${formatBytes(facts.budget - facts.peak)} left free`),
+    tile('cost', formatCost(facts.cost), `${formatChange(facts.overhead)} over running everything once`),
+    tile('gap', ...gapText()),
+    tile('computed again', counted(facts.recomputed, 'time'), counted(data.recomputed.length, 'operation')),
+  );
+  const rows = [
+    ['status', `${facts.status}; ${STOPS[facts.stop]} after ${formatSeconds(facts.seconds)}`],
+    ['strategy', clean(facts.strategy)],
+    ...Object.entries(facts.provenance).map(([key, note]) => [clean(key).replaceAll('_', ' '), clean(note)]),
+    ['cost', `${formatCost(facts.cost)}; every operation once: ${formatCost(facts.idealCost)}`],
+    ['bound', facts.bound === null ? 'none' : `${formatCost(facts.bound)}: no schedule ${facts.boundScope === 'any' ? 'in any order' : 'in this order'} of first computations costs less`],
+    ['costs from', facts.unit === 'given' ? 'the graph, which states no unit' : `${clean(facts.costModel)}, in ${clean(facts.unit)}`],
+    ['memory model', facts.runtime],
+    ['seed', String(facts.seed)],
+    ['versions', Object.entries(facts.versions).map(([name, version]) => `${clean(name)} ${clean(version)}`).join(', ')],
+    ['created', clean(facts.created)],
+    ['graph', facts.digest],
+  ];
+  byId('facts').replaceChildren(...rows.flatMap(([name, text]) => [element('dt', '', name), element('dd', '', text)]));
+}
