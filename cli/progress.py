@@ -35,6 +35,7 @@ class Progress:
         self._live: Live | None = None
         self._spinner: Spinner | None = None
         self._last_line = ""
+        self._warnings: set[str] = set()
 
     def __enter__(self) -> Progress:
         if is_fancy(sys.stderr) and sys.stderr.isatty() and not self._session.quiet and not self._session.verbose:
@@ -75,6 +76,9 @@ class Progress:
             self._live.console.print(text)
 
     def on_event(self, event: Event) -> None:
+        if event.warning and event.message not in self._warnings:
+            self._warnings.add(event.message)
+            self.announce(f"warning: {event.message}")
         self.phase = event.phase or self.phase
         self.incumbent = event.incumbent if event.incumbent is not None else self.incumbent
         self.bound = event.bound if event.bound is not None else self.bound

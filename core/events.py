@@ -15,6 +15,8 @@ class Event:
     incumbent: float | None = None
     bound: float | None = None
     message: str = ""
+    warning: bool = False
+    """The message is something the user must see: a part of the work failed, and the result may be worse for it."""
 
 
 def relative_gap(cost: float, bound: float) -> float:

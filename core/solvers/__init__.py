@@ -20,13 +20,21 @@ SOLVERS: Mapping[str, str] = {
     "gurobi": "gurobi:Gurobi",
 }
 """Name -> module:class, in the order of preference."""
+JUDGE = "highs"
+"""Always installed: asked where the word of another solver is not enough."""
 
 
 def get_solver(name: str) -> Solver:
-    """The solver of this name; an error that lists all names, or says what to install."""
+    """The solver of this name, its answers checked; an error that lists all names, or says what to install."""
     if name not in SOLVERS:
         raise InputError(f"no solver {name!r}; there are {', '.join(SOLVERS)}")
-    module, cls = SOLVERS[name].split(":")
-    solver = cast("Solver", getattr(import_module(f".{module}", __name__), cls)())
+    from .checked import Checked
+
+    solver = _load(name)
     solver.require()
-    return solver
+    return Checked(solver, None if name == JUDGE else _load(JUDGE))
+
+
+def _load(name: str) -> Solver:
+    module, cls = SOLVERS[name].split(":")
+    return cast("Solver", getattr(import_module(f".{module}", __name__), cls)())

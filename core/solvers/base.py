@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..events import Watch
+from ..events import Event, Watch
 from ..milp.standard_form import StandardForm
 from ..result import Status, Stop
 from ..settings import Settings
@@ -34,6 +34,11 @@ Progress = Callable[[float | None, float | None], None]
 def without_columns(form: StandardForm) -> SolverResult:
     """The answer to a model in which nothing is left to decide; the back ends disagree on such models."""
     return SolverResult(Status.OPTIMAL, Stop.FINISHED, np.zeros(0), form.offset)
+
+
+def failure(solver: str, reason: str) -> Event:
+    """A solver failed. Others may still find a schedule, so it is no error yet, but the user must hear of it."""
+    return Event("", message=f"the solver {solver} failed: {reason}", warning=True)
 
 
 def ignore(*_: object) -> None:

@@ -9,20 +9,23 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import UnavailableError
-from ..events import Watch
+from ..events import Event, Watch
 from ..milp.standard_form import StandardForm
 from ..result import Status, Stop
 from ..settings import Settings
-from .base import Progress, SolverResult, ignore, without_columns
+from .base import Progress, SolverResult, failure, ignore, without_columns
 from .mps import column_name, write_mps
 
 _NUMBER = r"(-?[\d.]+(?:[eE][+-]?\d+)?)"
@@ -32,6 +35,8 @@ _PROGRESS = (
 )
 """Lines of branch and bound that tell incumbent and bound: of release 2.10 and of the development builds."""
 _FOUND = (re.compile(rf"Cbc00(?:04|12|16)I .*?solution of {_NUMBER}"), re.compile(rf" best {_NUMBER} in "))
+PATIENCE = 2.0
+"""Seconds past the time limit, or after the wish to stop, until the process is ended."""
 _BOUND = re.compile(rf"(?:Lower bound:|best possible|Bound:) *{_NUMBER}")
 
 
@@ -77,9 +82,13 @@ class Cbc:
                 )
                 arguments += ["-mipstart", str(first)]
             arguments += ["-solve", "-printingOptions", "all", "-solution", str(solution)]
-            log = _run(arguments, watch, on_progress, form.offset)
-            text = solution.read_text() if solution.exists() else ""
-        return _result(form, text, log, watch)
+            code, log = _run(arguments, watch, on_progress, form.offset)
+            text = solution.read_text(errors="replace") if solution.exists() else ""
+        try:
+            return _result(form, text, log, watch, code)
+        except (ValueError, IndexError):
+            watch.on_event(failure("CBC", "its solution file cannot be understood"))
+            return SolverResult(Status.UNKNOWN, Stop.FINISHED)
 
 
 def _executable() -> str | None:
@@ -91,8 +100,11 @@ def _executable() -> str | None:
         return shutil.which("cbc")
 
 
-def _run(arguments: list[str], watch: Watch, on_progress: Progress, offset: float) -> list[str]:
-    """Run until it ends, its time is up or someone wants to stop; lines of its log are progress."""
+def _run(arguments: list[str], watch: Watch, on_progress: Progress, offset: float) -> tuple[int | None, list[str]]:
+    """Run until it ends, its time is up or someone wants to stop; lines of its log are progress.
+
+    Its exit code, None if it had to be ended, and its log.
+    """
     lines: list[str] = []
     with subprocess.Popen(
         arguments,
@@ -100,6 +112,7 @@ def _run(arguments: list[str], watch: Watch, on_progress: Progress, offset: floa
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
         text=True,
+        errors="replace",
         start_new_session=os.name == "posix",
     ) as child:
 
@@ -113,20 +126,35 @@ def _run(arguments: list[str], watch: Watch, on_progress: Progress, offset: floa
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
-        asked = False
-        patience = watch.remaining + 10.0
-        while child.poll() is None:
-            try:
-                child.wait(0.1)
-            except subprocess.TimeoutExpired:
-                patience -= 0.1
-                if patience < 0:
-                    child.kill()
+        asked = ended = False
+        patient_until = time.monotonic() + watch.remaining + PATIENCE
+        try:
+            while child.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(0.05)
+                    break
+                if time.monotonic() > patient_until:
+                    ended = True
+                    _kill(child)
                 elif watch.interrupted() and not asked:
-                    asked, patience = True, 5.0
-                    child.send_signal(2)
+                    asked, patient_until = True, time.monotonic() + PATIENCE
+                    child.send_signal(signal.SIGINT)
+        except BaseException:
+            _kill(child)
+            raise
         reader.join()
-    return lines
+    if ended:
+        watch.on_event(Event("", message="CBC did not stop in time and was ended"))
+    return None if ended else child.returncode, lines
+
+
+def _kill(child: subprocess.Popen[str]) -> None:
+    """With all it started: who holds its end of the pipe would be waited for."""
+    if os.name == "posix":
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+    else:
+        child.kill()
 
 
 def parse_progress(line: str) -> tuple[float | None, float | None]:
@@ -141,8 +169,13 @@ def parse_progress(line: str) -> tuple[float | None, float | None]:
     return None, None
 
 
-def _result(form: StandardForm, text: str, log: list[str], watch: Watch) -> SolverResult:
+def _result(form: StandardForm, text: str, log: list[str], watch: Watch, code: int | None) -> SolverResult:
     headline, _, body = text.partition("\n")
+    if not headline and code is not None and not watch.expired:
+        last = next((f": {line.strip()[:200]}" for line in reversed(log) if line.strip()), "")
+        ended = f"signal {-code}" if code < 0 else f"code {code}"
+        watch.on_event(failure("CBC", f"it ended with {ended} and without an answer{last}"))
+        return SolverResult(Status.UNKNOWN, Stop.FINISHED)
     stop = Stop.INTERRUPTED if watch.interrupted() else Stop.TIME_LIMIT
     if headline.startswith(("Infeasible", "Integer infeasible")):
         if watch.expired:

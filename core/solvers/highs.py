@@ -1,38 +1,63 @@
-"""HiGHS through highspy: embedded, open source, the default."""
+"""HiGHS, the default: open source, through its wheel highspy, in a process of its own.
+
+HiGHS heeds neither its time limit nor a wish to stop while it presolves, cuts or crosses over: for up to half a minute on large models.
+So the clock is held here: an answer that does not come in time is no longer waited for, and the best solution it told of so far counts.
+"""
 
 from __future__ import annotations
 
+import queue
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import UnavailableError
-from ..events import Watch
+from ..events import Event, Watch
 from ..milp.standard_form import StandardForm
 from ..result import Status, Stop
 from ..settings import Settings
-from .base import Progress, SolverResult, ignore, without_columns
+from .base import Progress, SolverResult, failure, ignore, without_columns
+from .process import SolverProcess, give_back, take
 
 STOPS = {"kOptimal": Stop.FINISHED, "kInfeasible": Stop.FINISHED, "kTimeLimit": Stop.TIME_LIMIT, "kInterrupt": Stop.INTERRUPTED}
 """HiGHS model status -> why it stopped."""
+PATIENCE = 1.5
+"""Seconds past the time limit, or after the wish to stop, until the process is ended."""
+_GLANCE = 0.05
+"""Seconds between two looks at the clock."""
+_WORKER = f"{__package__}.highs_worker"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What HiGHS said; of one that was ended, what it had said before."""
+
+    word: str
+    """HiGHS' own model status, such as `kOptimal`; empty if it never answered."""
+    stop: Stop
+    bound: float
+    values: NDArray[np.float64] | None = None
+    prices: NDArray[np.float64] | None = None
+    """Of the rows, where an LP has them: right or not, they prove a bound."""
 
 
 class Highs:
-    """Drives highspy with the matrix, a start and callbacks."""
+    """The solver, in the words all solvers share."""
 
     name = "highs"
 
     def require(self) -> None:
-        try:
-            import highspy  # noqa: F401
-        except ImportError:
-            raise UnavailableError("the solver HiGHS is missing: pip install highspy") from None
+        if find_spec("highspy") is None:
+            raise UnavailableError("the solver HiGHS is missing: pip install highspy")
 
     def version(self) -> str:
-        import highspy
-
-        return str(highspy.Highs().version())
+        return metadata.version("highspy")
 
     def solve(
         self,
@@ -44,78 +69,105 @@ class Highs:
     ) -> SolverResult:
         if not form.columns:
             return without_columns(form)
-        import highspy
-
-        highs = highspy.Highs()
-        options = {
-            "output_flag": False,
-            "time_limit": max(watch.remaining, 0.01),
-            "mip_rel_gap": settings.gap,
-            "mip_abs_gap": 1e-9,
-            "random_seed": settings.seed,
-            "threads": settings.threads or 0,
-        }
-        for option, value in options.items():
-            highs.setOptionValue(option, value)
-        highs.passModel(_lp(form))
-        if start:
-            columns = np.fromiter(start, np.int32, len(start))
-            highs.setSolution(len(start), columns, np.fromiter(start.values(), np.float64, len(start)))
-        is_mip = bool(form.integer.any())
-        self._listen(highs, watch, on_progress, form.offset)
-        highs.run()
-        return _result(highs, is_mip)
-
-    def _listen(self, highs: Any, watch: Watch, on_progress: Progress, offset: float) -> None:
-        def stop_if_asked(event: Any) -> None:
-            if watch.interrupted():
-                event.interrupt()
-
-        def tell(event: Any) -> None:
-            incumbent, bound = event.data_out.mip_primal_bound, event.data_out.mip_dual_bound
-            on_progress(incumbent if abs(incumbent) < 1e29 else None, bound if abs(bound) < 1e29 else None)
-
-        highs.cbMipInterrupt += stop_if_asked
-        highs.cbSimplexInterrupt += stop_if_asked
-        highs.cbIpmInterrupt += stop_if_asked
-        highs.cbMipImprovingSolution += tell
-        highs.cbMipLogging += tell
+        options = {"mip_rel_gap": settings.gap, "mip_abs_gap": 1e-9, "random_seed": settings.seed, "threads": settings.threads or 0}
+        answer = ask(form, options, watch, start, on_progress)
+        if answer.word == "kInfeasible":
+            return SolverResult(Status.INFEASIBLE, Stop.FINISHED, bound=np.inf)
+        if answer.word == "kOptimal":
+            return SolverResult(Status.OPTIMAL, answer.stop, answer.values, answer.bound)
+        found = answer.values if form.integer.any() else None
+        return SolverResult(Status.UNKNOWN if found is None else Status.FEASIBLE, answer.stop, found, answer.bound)
 
 
-def _lp(form: StandardForm) -> Any:
-    import highspy
+def ask(
+    form: StandardForm,
+    options: Mapping[str, Any],
+    watch: Watch,
+    start: Mapping[int, float] | None = None,
+    on_progress: Progress = ignore,
+) -> Answer:
+    """Hand a model to a worker with options by HiGHS' names, and wait for the answer as long as the watch allows, hardly longer."""
+    limits = {"output_flag": False, "time_limit": max(watch.remaining, 0.01)}
+    worker = take(_WORKER)
+    try:
+        worker.send({"kind": "solve", "options": {**limits, **options}, "offset": form.offset}, _arrays(form, start))
+        answer = _Listener(worker, watch, on_progress).answer()
+    except BaseException:
+        worker.end()
+        raise
+    if answer.word:
+        give_back(worker, _WORKER)
+    else:
+        worker.end()
+    if answer.word not in ("", *STOPS):
+        _complain(watch, f"it stopped with {answer.word[1:]}")
+    return answer
 
-    lp = highspy.HighsLp()
-    lp.num_col_ = form.columns
-    lp.num_row_ = len(form.row_lower)
-    lp.col_cost_ = form.objective
-    lp.offset_ = form.offset
-    lp.col_lower_ = form.column_lower
-    lp.col_upper_ = form.column_upper
-    lp.row_lower_ = form.row_lower
-    lp.row_upper_ = form.row_upper
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = form.matrix.indptr
-    lp.a_matrix_.index_ = form.matrix.indices
-    lp.a_matrix_.value_ = form.matrix.data
-    if form.integer.any():
-        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
-        lp.integrality_ = [kinds[int(whole)] for whole in form.integer]
-    return lp
+
+def _arrays(form: StandardForm, start: Mapping[int, float] | None) -> dict[str, NDArray[Any]]:
+    arrays: dict[str, NDArray[Any]] = {
+        "objective": form.objective,
+        "column_lower": form.column_lower,
+        "column_upper": form.column_upper,
+        "row_lower": form.row_lower,
+        "row_upper": form.row_upper,
+        "integer": form.integer,
+        "starts": form.matrix.indptr.astype(np.int32),
+        "indices": form.matrix.indices.astype(np.int32),
+        "entries": form.matrix.data.astype(np.float64),
+    }
+    if start:
+        arrays["start_columns"] = np.fromiter(start, np.int32, len(start))
+        arrays["start_values"] = np.fromiter(start.values(), np.float64, len(start))
+    return arrays
 
 
-def _result(highs: Any, is_mip: bool) -> SolverResult:
-    word = highs.getModelStatus().name
-    if word == "kInfeasible":
-        return SolverResult(Status.INFEASIBLE, Stop.FINISHED, bound=np.inf)
-    stop = STOPS.get(word)
-    if stop is None:
-        raise UnavailableError(f"HiGHS stopped with {word[1:]}; try another --solver or --formulation")
-    info = highs.getInfo()
-    feasible = info.primal_solution_status == 2
-    values = np.array(highs.getSolution().col_value) if feasible else None
-    proven = info.mip_dual_bound if is_mip else info.objective_function_value if word == "kOptimal" else -np.inf
-    bound = float(proven)
-    if word == "kOptimal":
-        return SolverResult(Status.OPTIMAL, stop, values, bound)
-    return SolverResult(Status.FEASIBLE if feasible and is_mip else Status.UNKNOWN, stop, values if is_mip else None, bound)
+class _Listener:
+    """Waits for the answer to one model, and remembers what was told before it."""
+
+    def __init__(self, worker: SolverProcess, watch: Watch, on_progress: Progress) -> None:
+        self._worker, self._watch, self._on_progress = worker, watch, on_progress
+        self._best: NDArray[np.float64] | None = None
+        self._bound = -np.inf
+
+    def answer(self) -> Answer:
+        patient_until = time.monotonic() + self._watch.remaining + PATIENCE
+        asked = False
+        while True:
+            if not asked and self._watch.interrupted():
+                asked = True
+                patient_until = min(patient_until, time.monotonic() + PATIENCE)
+                self._worker.send({"kind": "stop"})
+            if time.monotonic() > patient_until:
+                self._watch.on_event(Event("", message="HiGHS did not stop in time and was ended"))
+                return self._so_far(Stop.INTERRUPTED if asked else Stop.TIME_LIMIT)
+            try:
+                message = self._worker.messages.get(timeout=_GLANCE)
+            except queue.Empty:
+                continue
+            if message is None:
+                _complain(self._watch, self._worker.how_it_ended())
+                return self._so_far(Stop.FINISHED)
+            fields, arrays = message
+            match fields["kind"]:
+                case "progress":
+                    self._hear(fields, arrays)
+                case "failure":
+                    _complain(self._watch, fields["reason"])
+                    return self._so_far(Stop.FINISHED)
+                case _:
+                    word = fields["status"]
+                    return Answer(word, STOPS.get(word, Stop.FINISHED), fields["bound"], arrays.get("values"), arrays.get("prices"))
+
+    def _hear(self, fields: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._best = arrays.get("values", self._best)
+        if fields["bound"] is not None:
+            self._bound = max(self._bound, fields["bound"])
+        self._on_progress(fields["best"], fields["bound"])
+
+    def _so_far(self, stop: Stop) -> Answer:
+        return Answer("", stop, self._bound, self._best)
+
+
+def _complain(watch: Watch, reason: str) -> None:
+    watch.on_event(failure("HiGHS", reason))

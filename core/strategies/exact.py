@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from ..events import Event, Watch
 from ..milp import get_formulation
@@ -16,9 +18,12 @@ from ..result import Status, Stop
 from ..sequence import profile
 from ..settings import Settings
 from ..solvers import get_solver
+from ..solvers.base import SolverResult, failure
 
 BUILD_RATE = 40_000.0
 """Nonzeros that Pyomo builds and compiles in a second, on a slow day."""
+REFUTED_BY = 1e-4
+"""How far below a bound, relatively, a known schedule must be to call it wrong: more than tolerances explain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,8 @@ def smallest_peak(problem: Problem, settings: Settings, watch: Watch) -> tuple[i
     """A proven lower limit on the peak of any schedule with two passes per stage, base included, and the best schedule found."""
     formulated = build_smallest_peak(problem, repeated_runs(problem))
     result = get_solver(settings.solver).solve(formulated.form, settings, watch)
-    limit = problem.base + max(0, math.ceil(result.bound * formulated.unit * (1 - 1e-9) - 1e-6)) if result.bound > 0 else problem.base
+    known = 0 < result.bound < math.inf
+    limit = problem.base + max(0, math.ceil(result.bound * formulated.unit * (1 - 1e-9) - 1e-6)) if known else problem.base
     return limit, None if result.values is None else formulated.sequence(result.values)
 
 
@@ -64,6 +70,9 @@ def _solve(problem: Problem, formulated: Formulated, settings: Settings, watch: 
 
     start = None if incumbent is None else formulated.start(incumbent)
     result = solver.solve(formulated.form, settings, watch, start, tell)
+    if start is not None and _is_refuted(problem, formulated, start, result.bound * unit):
+        watch.on_event(failure(solver.name, "it claims to have proven what a known schedule refutes; its answer is ignored"))
+        result = SolverResult(Status.UNKNOWN, Stop.FINISHED)
     bound = max(result.bound * unit, problem.ideal_cost)
     if result.values is None:
         return Exact(result.status, result.stop, None, bound)
@@ -72,3 +81,13 @@ def _solve(problem: Problem, formulated: Formulated, settings: Settings, watch: 
         # The solver's tolerances let it through: its bound stands, its schedule does not.
         return Exact(Status.UNKNOWN, result.stop, None, bound)
     return Exact(result.status, result.stop, sequence, bound)
+
+
+def _is_refuted(problem: Problem, formulated: Formulated, start: Mapping[int, float], bound: float) -> bool:
+    """Is the start, which is a schedule of the model's own kind, cheaper than any can be by the solver's word?"""
+    if bound <= problem.ideal_cost:
+        return False
+    values = np.zeros(formulated.form.columns)
+    values[list(start)] = list(start.values())
+    made = profile(problem, formulated.sequence(values))
+    return made.peak <= problem.budget and made.cost < bound * (1 - REFUTED_BY)

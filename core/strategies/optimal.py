@@ -10,6 +10,7 @@ from ..problem import Problem
 from ..result import Solution, Status, Stop
 from ..sequence import profile
 from ..settings import Settings
+from ..solvers.base import failure
 from ..units import format_bytes
 from .exact import Exact, fits_in_time, smallest_peak, solve_exactly
 from .incumbent import best_heuristic, infeasible, keep_everything
@@ -68,6 +69,9 @@ def _explain_infeasible(problem: Problem, settings: Settings, watch: Watch) -> S
         reason += f"the smallest budget that could work is at least {format_bytes(above)} ({above} bytes)"
         return Solution(Status.INFEASIBLE, Stop.FINISHED, reason=reason, smallest_budget=above)
     made = profile(problem, sequence)
+    if made.peak <= problem.budget:
+        watch.on_event(failure(settings.solver, "it calls infeasible what is not; its answer is ignored"))
+        return Solution(Status.FEASIBLE, Stop.FINISHED, sequence, problem.ideal_cost, provenance={"found_by": "smallest peak"})
     binding = problem.operation_name(sequence[made.memory.index(made.peak)])
     word = "the smallest budget that could work is" if limit >= made.peak else "a budget that works is"
     reason += f"{word} {format_bytes(made.peak)} ({made.peak} bytes), taken while {binding!r} runs"
