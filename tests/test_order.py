@@ -195,8 +195,8 @@ def test_reckoning_by_moves_agrees_with_reckoning_from_scratch() -> None:
     problem = random_problem(11, most=80)
     links = build_links(problem)
     walk = new_walk(links, np.arange(problem.count), 5, 0.0)
-    walk.level[0] = float(walk.best_peak[0]) * 0.98
+    walk.totals["level"] = walk.best_peak * 0.98
     run_walk(links, walk, MANNERS[1], 4000, Watch(), MANNERS[1].falling, 0)
     now = profile(problem, walk.order.tolist())
-    assert list(now.memory) == [problem.base + memory for memory in walk.memory.tolist()]
-    assert problem.base + walk.best_peak[0] == peak(problem, tuple(walk.best.tolist()))
+    assert list(now.memory) == [problem.base + memory for memory in walk.places["memory"].tolist()]
+    assert problem.base + walk.best_peak == peak(problem, tuple(walk.best.tolist()))

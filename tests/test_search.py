@@ -14,10 +14,11 @@ from random_graphs import random_problem
 
 from checkmate.core.events import Watch
 from checkmate.core.problem import Problem
-from checkmate.core.search import kernels
+from checkmate.core.search import basics, kernels
 from checkmate.core.search.kernels import reset
 from checkmate.core.search.local import LocalSearch, decode, search
-from checkmate.core.search.space import Ints, State
+from checkmate.core.search.space import State
+from checkmate.core.search.tables import Ints
 from checkmate.core.sequence import in_stage_order, profile
 
 
@@ -44,17 +45,17 @@ def roll_back(state: State, cost: float, excess: float) -> None:
 
 @njit
 def pick(state: State) -> int:
-    return kernels.pick(state.totals[0])
+    return basics.pick(state.totals[0])
 
 
 @njit
 def uniform(state: State) -> float:
-    return kernels.uniform(state.totals[0])
+    return basics.uniform(state.totals[0])
 
 
 @njit
 def sort(numbers: Ints, count: int) -> None:
-    kernels.sort(numbers, count)
+    basics.sort(numbers, count)
 
 
 def random_sequence(problem: Problem, seed: int) -> tuple[int, ...]:

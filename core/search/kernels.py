@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import math
 
+from .basics import pick, sort, uniform
 from .compile import inner, outer
-from .space import LOG, Ints, Row, State
+from .space import LOG, State
+from .tables import Ints, Row
 
 IMPOSSIBLE = 1e30
 """The cost of recomputing what cannot be recomputed: no move that needs it is ever taken."""
@@ -32,23 +34,6 @@ def gap_at(state: State, value: int, stage: int) -> int:
 @inner
 def present(state: State, value: int, stage: int) -> bool:
     return (state.present[value, stage >> 6] >> (stage & 63)) & 1 != 0
-
-
-@inner
-def sort(numbers: Ints, count: int) -> None:
-    """Sort the first `count` numbers by shells: numpy's sort takes long to compile."""
-    step = 1
-    while step * 3 < count:
-        step = step * 3 + 1
-    while step:
-        for begin in range(step, count):
-            number = numbers[begin]
-            place = begin
-            while place >= step and numbers[place - step] > number:
-                numbers[place] = numbers[place - step]
-                place -= step
-            numbers[place] = number
-        step //= 3
 
 
 @outer
@@ -331,28 +316,6 @@ def roll_back(state: State, cost: float, excess: float) -> None:
     totals.cost = cost
     totals.over = excess
     commit(totals)
-
-
-@inner
-def draw(totals: Row) -> int:
-    """xorshift64*, 64 random bits: the same numbers on every machine."""
-    x = totals.random
-    x ^= (x >> 12) & 0xFFFFFFFFFFFFF
-    x ^= x << 25
-    x ^= (x >> 27) & 0x1FFFFFFFFF
-    totals.random = x
-    return x * 2685821657736338717
-
-
-@inner
-def pick(totals: Row) -> int:
-    """A random number, to be divided by the number of choices."""
-    return (draw(totals) >> 33) & 0x7FFFFFFF
-
-
-@inner
-def uniform(totals: Row) -> float:
-    return ((draw(totals) >> 11) & 0x1FFFFFFFFFFFFF) / 9007199254740992.0
 
 
 @inner

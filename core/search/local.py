@@ -11,7 +11,8 @@ from ..events import Event, Watch
 from ..problem import Problem
 from ..sequence import just_in_time, last_reads, profile, prune
 from .kernels import anneal, recomputed, reset
-from .space import Ints, State, new_state
+from .space import State, new_state
+from .tables import Ints
 
 CHUNK = 2000
 """Moves between two looks at the clock."""

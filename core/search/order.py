@@ -12,7 +12,8 @@ from ..events import Event, Watch
 from ..problem import Problem
 from .order_builds import build_eagerly, build_lazily, least_peak
 from .order_kernels import anneal, reset
-from .order_space import Ints, Links, Walk, blank_walk, build_links
+from .order_space import Links, Walk, blank_walk, build_links
+from .tables import Ints
 
 CHUNK = 2000
 """Moves between two looks at the clock."""
@@ -71,7 +72,7 @@ def order_for_budget(problem: Problem, seed: int, moves: int, watch: Watch) -> t
 
 def _lowest_peak(links: Links, start: Ints, manner: Manner, seed: int, moves: int, watch: Watch, enough: int) -> Ints:
     walk = new_walk(links, start, seed, 0.0)
-    walk.level[0] = int(walk.best_peak[0]) * (1.0 - manner.falling)
+    walk.totals["level"] = walk.best_peak * (1.0 - manner.falling)
     reset(links, walk)
     run_walk(links, walk, manner, moves, watch, manner.falling, enough)
     return walk.best
@@ -85,11 +86,11 @@ def _least_excess(links: Links, start: Ints, manner: Manner, seed: int, moves: i
 
 def run_walk(links: Links, walk: Walk, manner: Manner, moves: int, watch: Watch, falling: float, enough: int) -> None:
     """Anneal once, in chunks so that the clock is looked at."""
-    peak = max(1, int(walk.best_peak[0]))
+    peak = max(1, walk.best_peak)
     chunks = max(1, moves // CHUNK)
     cooling = manner.cold / manner.hot
     for chunk in range(chunks):
-        if watch.expired or walk.best_peak[0] <= enough:
+        if watch.expired or walk.best_peak <= enough:
             return
         hot, cold = (peak * manner.hot * cooling ** (part / chunks) for part in (chunk, chunk + 1))
         anneal(links, walk, min(CHUNK, moves), hot, cold, falling, enough)
@@ -104,7 +105,7 @@ def _best(problem: Problem, links: Links, found: Sequence[Ints], level: float) -
 
 def _constructions(links: Links) -> list[Ints]:
     """The given order; the same with all that shrinks what is in memory as early as can be, or all that grows it as late; and both."""
-    given = np.arange(len(links.made))
+    given = np.arange(len(links.operations))
     orders = [given]
     for steps in ((build_eagerly,), (build_lazily,), (build_eagerly, build_lazily), (build_lazily, build_eagerly)):
         walk = new_walk(links, given, 0, 0.0)
@@ -118,13 +119,13 @@ def _constructions(links: Links) -> list[Ints]:
 def _weighed(links: Links, order: Ints, level: float) -> tuple[float, int]:
     """All bytes above a level, and the peak, both without the base."""
     walk = new_walk(links, order, 0, level)
-    return float(walk.excess[0]), int(walk.best_peak[0])
+    return walk.excess, walk.best_peak
 
 
 def new_walk(links: Links, order: Ints, seed: int, level: float) -> Walk:
     """A walk that begins with an order, which is the best so far."""
     walk = blank_walk(links, order, seed, level)
     reset(links, walk)
-    walk.best_peak[0] = walk.memory.max()
-    walk.best_excess[0] = walk.excess[0]
+    walk.totals["best_peak"] = walk.places["memory"].max()
+    walk.totals["best_excess"] = walk.excess
     return walk

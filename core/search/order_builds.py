@@ -1,4 +1,4 @@
-"""Compiled constructions of orders, and a limit on what any order can reach. No kernel here calls another.
+"""Constructions of orders, and a limit on what any order can reach. No kernel here calls another.
 
 numba's cache looks at the date of the file a function is in and not at those it calls: what calls one another shares a file.
 """
@@ -9,42 +9,59 @@ import numpy as np
 
 from .compile import outer
 from .order_space import Links, Walk
+from .tables import Ints
+
+
+def build_eagerly(links: Links, walk: Walk) -> None:
+    """In the walk's order, but whatever leaves less in memory than it found comes as soon as it can."""
+    operations = links.operations
+    unread = np.bincount(links.links[: operations["reads_end"].max(initial=0)], minlength=len(links.values))
+    _eagerly(links, walk, unread, operations["before_end"] - operations["before"], np.zeros(len(operations), np.int64))
+
+
+def build_lazily(links: Links, walk: Walk) -> None:
+    """In the walk's order, but whatever leaves more in memory than it found comes as late as it can."""
+    operations = links.operations
+    live = links.values["kept"].astype(np.int64)
+    _lazily(links, walk, live, operations["after_end"] - operations["after"], np.zeros(len(operations), np.int64))
+
+
+def least_peak(links: Links) -> int:
+    """A peak that no order beats if nothing is recomputed: what lies between the ancestors and the descendants of one operation."""
+    count = len(links.operations)
+    return int(_least_peak(links, np.zeros(count, np.int64), np.zeros(count, np.int64)))
 
 
 @outer
-def build_eagerly(links: Links, walk: Walk) -> None:
-    """In the walk's order, but whatever leaves less in memory than it found comes as soon as it can."""
-    count = len(walk.order)
-    unread = np.zeros(len(links.size), np.int64)
-    for value in links.reads:
-        unread[value] += 1
-    missing = links.before_start[1:] - links.before_start[:-1]
-    ready = np.zeros(count, np.int64)
+def _eagerly(links: Links, walk: Walk, unread: Ints, missing: Ints, ready: Ints) -> None:
+    """`unread` says how many are still to read each value, `missing` for how many each operation waits."""
     waiting = 0
-    for operation in range(count):
-        if missing[operation] == 0:
-            ready[waiting] = operation
+    for number in range(len(missing)):
+        if missing[number] == 0:
+            ready[waiting] = number
             waiting += 1
-    for place in range(count):
-        chosen, least = 0, 0
+    for place in range(len(missing)):
+        chosen = 0
+        least = 0
         for slot in range(waiting):
-            operation = ready[slot]
-            grown = links.made[operation] - links.dropped[operation]
-            for index in range(links.read_start[operation], links.read_start[operation + 1]):
-                value = links.reads[index]
-                if unread[value] == 1 and not links.kept[value]:
-                    grown -= links.size[value]
-            if grown < least or (least == 0 and walk.place[operation] < walk.place[ready[chosen]]):
+            operation = links.operations[ready[slot]]
+            grown = operation.made - operation.dropped
+            for index in range(operation.reads, operation.reads_end):
+                value = links.values[links.links[index]]
+                if unread[links.links[index]] == 1 and not value.kept:
+                    grown -= value.size
+            if grown < least or (least == 0 and walk.spots[ready[slot]].place < walk.spots[ready[chosen]].place):
                 chosen = slot
-                least = min(grown, 0)
-        operation = ready[chosen]
+                least = grown if grown < 0 else 0
+        number = ready[chosen]
         waiting -= 1
         ready[chosen] = ready[waiting]
-        walk.order[place] = operation
-        for index in range(links.read_start[operation], links.read_start[operation + 1]):
-            unread[links.reads[index]] -= 1
-        for index in range(links.after_start[operation], links.after_start[operation + 1]):
-            follower = links.after[index]
+        walk.places[place].operation = number
+        operation = links.operations[number]
+        for index in range(operation.reads, operation.reads_end):
+            unread[links.links[index]] -= 1
+        for index in range(operation.after, operation.after_end):
+            follower = links.links[index]
             missing[follower] -= 1
             if missing[follower] == 0:
                 ready[waiting] = follower
@@ -52,37 +69,35 @@ def build_eagerly(links: Links, walk: Walk) -> None:
 
 
 @outer
-def build_lazily(links: Links, walk: Walk) -> None:
-    """In the walk's order, but whatever leaves more in memory than it found comes as late as it can."""
-    count = len(walk.order)
-    live = links.kept.copy()
-    missing = links.after_start[1:] - links.after_start[:-1]
-    ready = np.zeros(count, np.int64)
+def _lazily(links: Links, walk: Walk, live: Ints, missing: Ints, ready: Ints) -> None:
+    """From the end: `live` says what is read later on, `missing` how many wait for each operation."""
     waiting = 0
-    for operation in range(count):
-        if missing[operation] == 0:
-            ready[waiting] = operation
+    for number in range(len(missing)):
+        if missing[number] == 0:
+            ready[waiting] = number
             waiting += 1
-    for place in range(count - 1, -1, -1):
-        chosen, least = 0, 0
+    for place in range(len(missing) - 1, -1, -1):
+        chosen = 0
+        least = 0
         for slot in range(waiting):
-            operation = ready[slot]
-            grown = links.dropped[operation] - links.made[operation]
-            for index in range(links.read_start[operation], links.read_start[operation + 1]):
-                value = links.reads[index]
+            operation = links.operations[ready[slot]]
+            grown = operation.dropped - operation.made
+            for index in range(operation.reads, operation.reads_end):
+                value = links.links[index]
                 if not live[value]:
-                    grown += links.size[value]
-            if grown < least or (least == 0 and walk.place[operation] > walk.place[ready[chosen]]):
+                    grown += links.values[value].size
+            if grown < least or (least == 0 and walk.spots[ready[slot]].place > walk.spots[ready[chosen]].place):
                 chosen = slot
-                least = min(grown, 0)
-        operation = ready[chosen]
+                least = grown if grown < 0 else 0
+        number = ready[chosen]
         waiting -= 1
         ready[chosen] = ready[waiting]
-        walk.order[place] = operation
-        for index in range(links.read_start[operation], links.read_start[operation + 1]):
-            live[links.reads[index]] = True
-        for index in range(links.before_start[operation], links.before_start[operation + 1]):
-            former = links.before[index]
+        walk.places[place].operation = number
+        operation = links.operations[number]
+        for index in range(operation.reads, operation.reads_end):
+            live[links.links[index]] = 1
+        for index in range(operation.before, operation.before_end):
+            former = links.links[index]
             missing[former] -= 1
             if missing[former] == 0:
                 ready[waiting] = former
@@ -90,33 +105,32 @@ def build_lazily(links: Links, walk: Walk) -> None:
 
 
 @outer
-def least_peak(links: Links) -> int:
-    """A peak that no order beats if nothing is recomputed: what lies between the ancestors and the descendants of one operation."""
-    count = len(links.made)
-    ancestor = np.zeros(count, np.bool_)
-    descendant = np.zeros(count, np.bool_)
+def _least_peak(links: Links, ancestor_of: Ints, descendant_of: Ints) -> int:
+    """The arrays say for which operation, counted from 1, each was last found to be an ancestor or a descendant."""
+    count = len(links.operations)
     most = 0
     for middle in range(count):
-        ancestor[:] = False
-        descendant[:] = False
-        ancestor[middle] = descendant[middle] = True
-        for operation in range(middle, -1, -1):
-            if ancestor[operation]:
-                for index in range(links.before_start[operation], links.before_start[operation + 1]):
-                    ancestor[links.before[index]] = True
-        for operation in range(middle, count):
-            if descendant[operation]:
-                for index in range(links.after_start[operation], links.after_start[operation + 1]):
-                    descendant[links.after[index]] = True
-        total = links.workspace[middle] + links.dropped[middle]
-        for operation in range(middle + 1):
-            if ancestor[operation]:
-                for index in range(links.made_start[operation], links.made_start[operation + 1]):
-                    value = links.makes[index]
-                    needed = links.kept[value]
-                    for user in range(links.user_start[value], links.user_start[value + 1]):
-                        needed = needed or descendant[links.users[user]]
+        stamp = middle + 1
+        ancestor_of[middle] = stamp
+        descendant_of[middle] = stamp
+        total = links.operations[middle].workspace + links.operations[middle].dropped
+        for number in range(middle, count):
+            if descendant_of[number] == stamp:
+                operation = links.operations[number]
+                for index in range(operation.after, operation.after_end):
+                    descendant_of[links.links[index]] = stamp
+        for number in range(middle, -1, -1):
+            if ancestor_of[number] == stamp:
+                operation = links.operations[number]
+                for index in range(operation.before, operation.before_end):
+                    ancestor_of[links.links[index]] = stamp
+                for index in range(operation.makes, operation.makes_end):
+                    value = links.values[links.links[index]]
+                    needed = value.kept
+                    for user in range(value.users, value.users_end):
+                        needed = needed or descendant_of[links.links[user]] == stamp
                     if needed:
-                        total += links.size[value]
-        most = max(most, total)
+                        total += value.size
+        if total > most:
+            most = total
     return most

@@ -12,8 +12,10 @@ import math
 
 import numpy as np
 
+from .basics import pick, uniform
 from .compile import inner, outer
 from .order_space import Links, Walk
+from .tables import Row
 
 LONGEST_RUN = 4
 """Operations a move takes along of its own will."""
@@ -24,43 +26,31 @@ LOOKS = 8
 
 
 @inner
-def draw(walk: Walk) -> np.uint64:
-    """xorshift64*: the same numbers on every machine."""
-    x = walk.random[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    walk.random[0] = x
-    return np.uint64(x * np.uint64(2685821657736338717))
-
-
-@inner
-def below(walk: Walk, limit: int) -> int:
-    return int(draw(walk) >> np.uint64(33)) % limit
-
-
-@inner
-def uniform(walk: Walk) -> float:
-    return float(draw(walk) >> np.uint64(11)) / 9007199254740992.0
-
-
-@inner
-def scale(walk: Walk, limit: int) -> int:
+def scale(totals: Row, limit: int) -> int:
     """A number from 1 to about `limit`, small ones more likely than large ones."""
     bits = 1
     while limit >> bits:
         bits += 1
-    return 1 + below(walk, 1 << min(below(walk, bits), below(walk, bits)))
+    first = pick(totals) % bits
+    second = pick(totals) % bits
+    return 1 + pick(totals) % (1 << (first if first < second else second))
+
+
+@inner
+def within(place: int, count: int) -> int:
+    """The nearest place there is."""
+    return 0 if place < 0 else (place if place < count else count - 1)
 
 
 @inner
 def find_last_reads(links: Links, walk: Walk, begin: int, end: int) -> None:
     """Between two places (both included) the operations changed places: where is what they read read last?"""
     for place in range(begin, end + 1):
-        operation = walk.order[place]
-        walk.place[operation] = place
-        for index in range(links.read_start[operation], links.read_start[operation + 1]):
-            value = links.reads[index]
+        number = walk.places[place].operation
+        walk.spots[number].place = place
+        operation = links.operations[number]
+        for index in range(operation.reads, operation.reads_end):
+            value = links.links[index]
             if walk.last[value] <= end:
                 walk.last[value] = place
 
@@ -69,129 +59,145 @@ def find_last_reads(links: Links, walk: Walk, begin: int, end: int) -> None:
 def weigh(links: Links, walk: Walk, begin: int, end: int) -> float:
     """Set the memory between two places, both included (before and after nothing changed); bytes above the level there."""
     find_last_reads(links, walk, begin, end)
-    live = walk.live[begin]
-    level = walk.level[0]
+    live = walk.places[begin].live
+    level = walk.totals[0].level
     excess = 0.0
-    for place in range(begin, end + 1):
-        operation = walk.order[place]
-        walk.live[place] = live
-        live += links.made[operation]
-        walk.memory[place] = live + links.workspace[operation]
-        excess += max(0.0, walk.memory[place] - level)
-        live -= links.dropped[operation]
-        for index in range(links.read_start[operation], links.read_start[operation + 1]):
-            value = links.reads[index]
-            if walk.last[value] == place:
-                live -= links.size[value]
+    for number in range(begin, end + 1):
+        place = walk.places[number]
+        operation = links.operations[place.operation]
+        place.live = live
+        live += operation.made
+        place.memory = live + operation.workspace
+        if place.memory > level:
+            excess += place.memory - level
+        live -= operation.dropped
+        for index in range(operation.reads, operation.reads_end):
+            value = links.links[index]
+            if walk.last[value] == number:
+                live -= links.values[value].size
     return excess
 
 
 @outer
 def reset(links: Links, walk: Walk) -> None:
     """Evaluate everything from the order."""
-    count = len(walk.order)
+    count = len(walk.places)
     for value in range(len(walk.last)):
-        walk.last[value] = count if links.kept[value] else -1
-    walk.live[0] = 0
+        walk.last[value] = count if links.values[value].kept else -1
+    walk.places[0].live = 0
     # A bare 0 would be a type of its own to numba, and compiled once more.
-    walk.excess[0] = weigh(links, walk, int(np.int64(0)), count - 1)
+    walk.totals[0].excess = weigh(links, walk, np.int64(0), count - 1)
 
 
 @inner
-def shift(links: Links, walk: Walk, first: int, final: int, target: int) -> tuple[int, int]:
-    """Take the operations at `first` to `final` up or back to `target`, with all on the way that must stay before or behind them.
-
-    Gives the places between which the order changed, both included; the second is the smaller if none did.
-    """
-    begin, end = min(first, target), max(final, target)
+def shift(links: Links, walk: Walk, first: int, final: int, target: int) -> None:
+    """Take the operations at `first` to `final` up or back to `target`, with all on the way that must stay before or behind them."""
+    totals = walk.totals[0]
     up = target < first
+    begin = target if up else first
+    end = target if target > final else final
+    totals.begin = begin
     if first <= target <= final or end - begin > LONGEST_MOVE:
-        return end, begin - 1
-    walk.stamp[0] += 1
-    stamp = walk.stamp[0]
+        totals.end = begin - 1
+        return
+    totals.end = end
+    totals.stamp += 1
+    stamp = totals.stamp
     for place in range(first, final + 1):
-        walk.mark[walk.order[place]] = stamp
+        walk.spots[walk.places[place].operation].mark = stamp
     for step in range(end - begin + 1):
-        operation = walk.order[end - step if up else begin + step]
-        if walk.mark[operation] == stamp:
-            if up:
-                for index in range(links.before_start[operation], links.before_start[operation + 1]):
-                    walk.mark[links.before[index]] = stamp
-            else:
-                for index in range(links.after_start[operation], links.after_start[operation + 1]):
-                    walk.mark[links.after[index]] = stamp
-    early, late = begin, 0
-    for place in range(begin, end + 1):
-        operation = walk.order[place]
-        walk.old_order[place] = operation
-        if (walk.mark[operation] == stamp) == up:
-            walk.order[early] = operation
+        number = walk.places[end - step if up else begin + step].operation
+        if walk.spots[number].mark == stamp:
+            operation = links.operations[number]
+            for index in range(operation.before if up else operation.after, operation.before_end if up else operation.after_end):
+                walk.spots[links.links[index]].mark = stamp
+    early = begin
+    late = 0
+    for number in range(begin, end + 1):
+        place = walk.places[number]
+        moved = place.operation
+        place.old_operation = moved
+        if (walk.spots[moved].mark == stamp) == up:
+            walk.places[early].operation = moved
             early += 1
         else:
-            walk.aside[late] = operation
+            walk.places[late].aside = moved
             late += 1
     for index in range(late):
-        walk.order[early + index] = walk.aside[index]
-    return begin, end
+        walk.places[early + index].operation = walk.places[index].aside
 
 
 @inner
 def crowded(walk: Walk) -> int:
     """A place above the level, if a few looks find one; else the last place that was one."""
+    totals = walk.totals[0]
     for _ in range(LOOKS):
-        place = below(walk, len(walk.order))
-        if walk.memory[place] > walk.level[0]:
-            walk.crowded[0] = place
+        place = pick(totals) % len(walk.places)
+        if walk.places[place].memory > totals.level:
+            totals.crowded = place
             break
-    return int(walk.crowded[0])
+    return totals.crowded
 
 
 @inner
-def relieve(links: Links, walk: Walk, here: int) -> tuple[int, int]:
+def relieve(links: Links, walk: Walk, here: int) -> None:
     """Take something out of a place: what is in memory there is made later, or read for the last time earlier."""
-    count = len(walk.order)
+    totals = walk.totals[0]
+    count = len(walk.places)
+    totals.begin = here
+    totals.end = here - 1
     for _ in range(LOOKS):
-        place = max(here - scale(walk, here + 1), 0)
-        maker = walk.order[place]
-        begin, end = links.made_start[maker], links.made_start[maker + 1]
-        if begin == end:
+        place = within(here - scale(totals, here + 1), count)
+        maker = links.operations[walk.places[place].operation]
+        if maker.makes == maker.makes_end:
             continue
-        reader = walk.last[links.makes[begin + below(walk, end - begin)]]
+        reader = walk.last[links.links[maker.makes + pick(totals) % (maker.makes_end - maker.makes)]]
         if reader < here:
             continue
-        if reader == count or below(walk, 2):
-            return shift(links, walk, place, place, min(here + scale(walk, count - here), count - 1))
-        return shift(links, walk, reader, reader, max(here + 1 - scale(walk, here + 1), 0))
-    return here, here - 1
+        if reader == count or pick(totals) % 2:
+            target = within(here + scale(totals, count - here), count)
+        else:
+            target = within(here + 1 - scale(totals, here + 1), count)
+            place = reader
+        shift(links, walk, place, place, target)
+        return
 
 
 @inner
-def wander(links: Links, walk: Walk, near: int) -> tuple[int, int]:
+def wander(links: Links, walk: Walk, near: int) -> None:
     """Take an operation, sometimes a few, to another place, mostly one it can take alone."""
-    count = len(walk.order)
-    place = min(max(near + scale(walk, count) - scale(walk, count), 0), count - 1)
-    final = min(place + below(walk, LONGEST_RUN), count - 1) if below(walk, 4) == 0 else place
-    distance = scale(walk, count)
-    alone = below(walk, 4) > 0
-    if below(walk, 2):
-        target = max(place - distance, 0)
-        operation = walk.order[place]
-        for index in range(links.before_start[operation], links.before_start[operation + 1] if alone else 0):
-            target = max(target, walk.place[links.before[index]] + 1)
+    totals = walk.totals[0]
+    count = len(walk.places)
+    forth = scale(totals, count)
+    place = within(near + forth - scale(totals, count), count)
+    final = place
+    if pick(totals) % 4 == 0:
+        final = within(place + pick(totals) % LONGEST_RUN, count)
+    distance = scale(totals, count)
+    alone = pick(totals) % 4 > 0
+    if pick(totals) % 2:
+        target = within(place - distance, count)
+        if alone:
+            operation = links.operations[walk.places[place].operation]
+            for index in range(operation.before, operation.before_end):
+                behind = walk.spots[links.links[index]].place + 1
+                target = behind if behind > target else target
     else:
-        target = min(final + distance, count - 1)
-        operation = walk.order[final]
-        for index in range(links.after_start[operation], links.after_start[operation + 1] if alone else 0):
-            target = min(target, walk.place[links.after[index]] - 1)
-    return shift(links, walk, place, final, target)
+        target = within(final + distance, count)
+        if alone:
+            operation = links.operations[walk.places[final].operation]
+            for index in range(operation.after, operation.after_end):
+                ahead = walk.spots[links.links[index]].place - 1
+                target = ahead if ahead < target else target
+    shift(links, walk, place, final, target)
 
 
 @inner
 def highest(walk: Walk) -> int:
     """The place of the peak."""
     peak = 0
-    for place in range(len(walk.order)):
-        if walk.memory[place] > walk.memory[peak]:
+    for place in range(len(walk.places)):
+        if walk.places[place].memory > walk.places[peak].memory:
             peak = place
     return peak
 
@@ -199,18 +205,20 @@ def highest(walk: Walk) -> int:
 @inner
 def remember(walk: Walk, falling: float) -> None:
     """Keep the order if its peak is a record (or, for a fixed level, its excess); let the level fall below the new record."""
-    peak = walk.memory[highest(walk)]
-    if falling > 0.0 and peak >= walk.best_peak[0]:
+    totals = walk.totals[0]
+    peak = walk.places[highest(walk)].memory
+    if falling > 0.0 and peak >= totals.best_peak:
         return
-    walk.best_peak[0] = peak
-    walk.best_excess[0] = walk.excess[0]
-    for place in range(len(walk.order)):
-        walk.best[place] = walk.order[place]
+    totals.best_peak = peak
+    totals.best_excess = totals.excess
     if falling > 0.0:
-        walk.level[0] = peak * (1.0 - falling)
-        walk.excess[0] = 0.0
-        for place in range(len(walk.order)):
-            walk.excess[0] += max(0.0, walk.memory[place] - walk.level[0])
+        totals.level = peak * (1.0 - falling)
+        totals.excess = 0.0
+    for number in range(len(walk.places)):
+        place = walk.places[number]
+        place.best = place.operation
+        if falling > 0.0 and place.memory > totals.level:
+            totals.excess += place.memory - totals.level
 
 
 @outer
@@ -220,32 +228,38 @@ def anneal(links: Links, walk: Walk, moves: int, hot: float, cold: float, fallin
     With `falling` above 0 the level follows the best peak, this share below it, and the best order is that of the lowest peak; with 0
     the level stays and the best order is that of the least excess.
     """
+    totals = walk.totals[0]
     for move in range(moves):
-        if walk.best_peak[0] <= goal:
+        if totals.best_peak <= goal:
             return
         if move % 256 == 0:
-            walk.crowded[0] = highest(walk)
+            totals.crowded = highest(walk)
         near = crowded(walk)
-        kind = below(walk, 4)
+        kind = pick(totals) % 4
         if kind < 2:
-            begin, end = relieve(links, walk, near)
+            relieve(links, walk, near)
         else:
-            begin, end = wander(links, walk, near if kind == 2 else below(walk, len(walk.order)))
+            wander(links, walk, near if kind == 2 else pick(totals) % len(walk.places))
+        begin = totals.begin
+        end = totals.end
         if end < begin:
             continue
         before = 0.0
-        for place in range(begin, end + 1):
-            walk.old_live[place] = walk.live[place]
-            walk.old_memory[place] = walk.memory[place]
-            before += max(0.0, walk.memory[place] - walk.level[0])
+        for number in range(begin, end + 1):
+            place = walk.places[number]
+            place.old_live = place.live
+            place.old_memory = place.memory
+            if place.memory > totals.level:
+                before += place.memory - totals.level
         worse = weigh(links, walk, begin, end) - before
-        if worse > 0 and uniform(walk) >= math.exp(-worse / (hot * math.pow(cold / hot, move / moves))):
-            for place in range(begin, end + 1):
-                walk.order[place] = walk.old_order[place]
-                walk.live[place] = walk.old_live[place]
-                walk.memory[place] = walk.old_memory[place]
+        if worse > 0 and uniform(totals) >= math.exp(-worse / (hot * math.pow(cold / hot, move / moves))):
+            for number in range(begin, end + 1):
+                place = walk.places[number]
+                place.operation = place.old_operation
+                place.live = place.old_live
+                place.memory = place.old_memory
             find_last_reads(links, walk, begin, end)
             continue
-        walk.excess[0] += worse
-        if worse < 0 and (falling > 0.0 or walk.excess[0] < walk.best_excess[0]):
+        totals.excess += worse
+        if worse < 0 and (falling > 0.0 or totals.excess < totals.best_excess):
             remember(walk, falling)

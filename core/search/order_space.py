@@ -1,129 +1,97 @@
-"""The problem of orders and a walk through them as flat arrays, the only thing compiled code likes."""
+"""The problem of orders and a walk through them as a few tables, the only thing compiled code likes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..problem import Problem
+from .tables import Ints, Table, columns, filled, first_random, in_rows
 
-Ints = NDArray[np.int64]
+OPERATION = columns("made dropped workspace reads reads_end before before_end after after_end makes makes_end")
+"""Bytes of what each operation makes, and of these, bytes that nobody reads: free again right after. Then where in `links` begins and ends
+which values with bytes it reads, on which operations it waits, which wait for it, and which values with bytes it makes."""
+VALUE = columns("size users users_end", bools="kept")
+PLACE = columns("operation live memory old_operation old_live old_memory aside best")
+"""The operation at each place, bytes in memory before it and while it runs; the same before the present move; the best order so far."""
+SPOT = columns("place mark")
+TOTALS = columns("begin end crowded best_peak stamp random", "level excess best_excess")
+"""The places between which the last move changed the order, both included (the second is the smaller if it did not). A place that was
+lately above the level. Bytes above the level are what a walk makes fewer: all of them, over all places, are the excess."""
 
 
 class Links(NamedTuple):
     """What does not change: who needs whom, and bytes."""
 
-    made: Ints
-    """Bytes of what each operation makes."""
-    dropped: Ints
-    """Of these, bytes that nobody reads: free again right after."""
-    workspace: Ints
-    size: Ints
-    read_start: Ints
-    reads: Ints
-    """Values with bytes that each operation reads."""
-    before_start: Ints
-    before: Ints
-    """Operations whose results each operation reads."""
-    after_start: Ints
-    after: Ints
-    """Operations that read the results of each operation."""
-    made_start: Ints
-    makes: Ints
-    """Values with bytes that each operation makes."""
-    user_start: Ints
-    users: Ints
-    """Operations that read each value."""
-    kept: NDArray[np.bool_]
+    operations: Table
+    values: Table
+    links: Ints
 
 
 class Walk(NamedTuple):
-    """What moves change, and scratch space. Arrays of one element are numbers that compiled code can change."""
+    """What moves change, and scratch space."""
 
-    order: Ints
-    place: Ints
+    places: Table
+    spots: Table
     """Where each operation is."""
     last: Ints
     """The place where each value is read last; behind all places if it is never freed."""
-    live: Ints
-    """Bytes in memory before each place."""
-    memory: Ints
-    """Bytes while the operation at each place runs."""
-    level: NDArray[np.float64]
-    """Bytes above it are what a walk makes fewer."""
-    excess: NDArray[np.float64]
-    """All bytes above the level, over all places."""
-    crowded: Ints
-    """A place that was lately above the level."""
-    best: Ints
-    best_peak: Ints
-    best_excess: NDArray[np.float64]
-    random: NDArray[np.uint64]
-    mark: Ints
-    stamp: Ints
-    aside: Ints
-    old_order: Ints
-    old_live: Ints
-    old_memory: Ints
+    totals: Table
+    """One row of numbers that compiled code can change."""
+
+    @property
+    def order(self) -> Ints:
+        return self.places["operation"]
+
+    @property
+    def best(self) -> Ints:
+        return self.places["best"]
+
+    @property
+    def best_peak(self) -> int:
+        return int(self.totals["best_peak"][0])
+
+    @property
+    def excess(self) -> float:
+        return float(self.totals["excess"][0])
 
 
 def build_links(problem: Problem) -> Links:
     """Flatten a problem."""
     size = problem.size
     unread = [not users and not kept for users, kept in zip(problem.consumers, problem.kept, strict=True)]
-    reads = _rows([[value for value in row if size[value]] for row in problem.inputs])
-    before = _rows([sorted({problem.producer[value] for value in row}) for row in problem.inputs])
-    after = _rows([sorted({user for value in row for user in problem.consumers[value]}) for row in problem.outputs])
-    makes = _rows([[value for value in row if size[value]] for row in problem.outputs])
-    users = _rows(problem.consumers)
-    return Links(
-        made=np.array([sum(size[value] for value in row) for row in problem.outputs], np.int64),
-        dropped=np.array([sum(size[value] for value in row if unread[value]) for row in problem.outputs], np.int64),
-        workspace=np.array(problem.workspace, np.int64),
-        size=np.array(size, np.int64),
-        read_start=reads[0],
-        reads=reads[1],
-        before_start=before[0],
-        before=before[1],
-        after_start=after[0],
-        after=after[1],
-        made_start=makes[0],
-        makes=makes[1],
-        user_start=users[0],
-        users=users[1],
-        kept=np.array(problem.kept, np.bool_),
+    operations = filled(
+        OPERATION,
+        problem.count,
+        made=[sum(size[value] for value in row) for row in problem.outputs],
+        dropped=[sum(size[value] for value in row if unread[value]) for row in problem.outputs],
+        workspace=problem.workspace,
     )
+    values = filled(VALUE, len(size), size=size, kept=problem.kept)
+    related = {
+        "reads": [[value for value in row if size[value]] for row in problem.inputs],
+        "before": [sorted({problem.producer[value] for value in row}) for row in problem.inputs],
+        "after": [sorted({user for value in row for user in problem.consumers[value]}) for row in problem.outputs],
+        "makes": [[value for value in row if size[value]] for row in problem.outputs],
+        "users": problem.consumers,
+    }
+    links: list[Ints] = []
+    for name, rows in related.items():
+        table = values if name == "users" else operations
+        begin, end, content = in_rows(rows)
+        offset = sum(len(part) for part in links)
+        table[name], table[f"{name}_end"] = begin + offset, end + offset
+        links.append(content)
+    return Links(operations, values, np.concatenate(links))
 
 
 def blank_walk(links: Links, order: Ints, seed: int, level: float) -> Walk:
     """A walk in which nothing has been evaluated yet."""
     count = len(order)
     return Walk(
-        order=order.copy(),
-        place=np.zeros(count, np.int64),
-        last=np.zeros(len(links.size), np.int64),
-        live=np.zeros(count, np.int64),
-        memory=np.zeros(count, np.int64),
-        level=np.array([level]),
-        excess=np.zeros(1),
-        crowded=np.zeros(1, np.int64),
-        best=order.copy(),
-        best_peak=np.zeros(1, np.int64),
-        best_excess=np.zeros(1),
-        random=np.array([seed * 2 + 1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0xD1B54A32D192ED03),
-        mark=np.zeros(count, np.int64),
-        stamp=np.zeros(1, np.int64),
-        aside=np.zeros(count, np.int64),
-        old_order=np.zeros(count, np.int64),
-        old_live=np.zeros(count, np.int64),
-        old_memory=np.zeros(count, np.int64),
+        places=filled(PLACE, count, operation=order, best=order),
+        spots=np.zeros(count, SPOT),
+        last=np.zeros(len(links.values), np.int64),
+        totals=filled(TOTALS, 1, random=[first_random(seed)], level=[level]),
     )
-
-
-def _rows(rows: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
-    """Rows of different lengths as one array, and where each begins."""
-    starts = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
-    return starts, np.array([item for row in rows for item in row], dtype=np.int64)

@@ -9,35 +9,20 @@ is in memory at the start of stage t if
 `stay` and `until` are ours to choose: `stay = hi` keeps the value throughout, `stay = lo` drops it after its first use. `back` follows:
 it is the first stage after `stay` that recomputes the value, if `hold` says that what is recomputed is held from then on (and `until` if
 there is none).
-
-Tables with named columns rather than an array for every column: numba takes its time for every array that a kernel is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..problem import Problem, horizons
+from .tables import Ints, Table, columns, filled, first_random, in_rows
 
 LOG = 100_000
 """A move that changes more than this many gaps or stages is given up."""
-
-Ints = NDArray[np.int64]
-Table = NDArray[np.void]
-Row = Any
-"""A row of a table, as compiled code sees it."""
-
-
-def columns(ints: str, floats: str = "", bools: str = "") -> np.dtype[np.void]:
-    """The type of the rows of a table."""
-    kinds = ((ints, np.int64), (floats, np.float64), (bools, np.bool_))
-    return np.dtype([(name, kind) for names, kind in kinds for name in names.split()], align=True)
-
 
 GAP = columns("value low high stay until back next_back previous_back seen_made seen_read", bools="may_move hold")
 """Gaps whose value is made again and held from a stage on are in a list that begins in that operation's row (`first_back`).
@@ -141,24 +126,3 @@ def _operations(problem: Problem) -> tuple[Table, Ints]:
         first_back=[-1] * (problem.count + 1),
     )
     return table, np.concatenate((inputs, outputs))
-
-
-def filled(columns: np.dtype[np.void], rows: int, **content: Any) -> Table:
-    """A table with some columns filled in and zeros in the others."""
-    table = np.zeros(rows, columns)
-    for name, column in content.items():
-        table[name] = column
-    return table
-
-
-def in_rows(rows: Iterable[Iterable[int]]) -> tuple[Ints, Ints, Ints]:
-    """Rows of different lengths as one array: where each begins, where it ends, and all of them."""
-    lists = [list(row) for row in rows]
-    ends = np.cumsum([len(row) for row in lists], dtype=np.int64)
-    return ends - [len(row) for row in lists], ends, np.array([item for row in lists for item in row], dtype=np.int64)
-
-
-def first_random(seed: int) -> np.int64:
-    """Where the random numbers of a seed begin: 64 bits, as compiled code keeps them."""
-    mixed = ((seed * 2 + 1) * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) % 2**64
-    return np.uint64(mixed).astype(np.int64)

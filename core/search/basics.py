@@ -1,0 +1,49 @@
+"""Compiled helpers that several kernels share: random numbers and sorting.
+
+numba's cache does not notice a change here: after one, remove `__pycache__`.
+"""
+
+from __future__ import annotations
+
+from .compile import inner
+from .tables import Ints, Row
+
+
+@inner
+def draw(totals: Row) -> int:
+    """xorshift64*, 64 random bits: the same numbers on every machine. Kept in the column `random`."""
+    x = totals.random
+    x ^= (x >> 12) & 0xFFFFFFFFFFFFF
+    x ^= x << 25
+    x ^= (x >> 27) & 0x1FFFFFFFFF
+    totals.random = x
+    return x * 2685821657736338717
+
+
+@inner
+def pick(totals: Row) -> int:
+    """A random number, to be divided by the number of choices."""
+    return (draw(totals) >> 33) & 0x7FFFFFFF
+
+
+@inner
+def uniform(totals: Row) -> float:
+    """A random number from 0 to 1."""
+    return ((draw(totals) >> 11) & 0x1FFFFFFFFFFFFF) / 9007199254740992.0
+
+
+@inner
+def sort(numbers: Ints, count: int) -> None:
+    """Sort the first `count` numbers by shells: numpy's sort takes long to compile."""
+    step = 1
+    while step * 3 < count:
+        step = step * 3 + 1
+    while step:
+        for begin in range(step, count):
+            number = numbers[begin]
+            place = begin
+            while place >= step and numbers[place - step] > number:
+                numbers[place] = numbers[place - step]
+                place -= step
+            numbers[place] = number
+        step //= 3
