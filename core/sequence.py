@@ -62,7 +62,7 @@ def profile(problem: Problem, sequence: Sequence[int]) -> Profile:
 def prune(problem: Problem, sequence: Sequence[int]) -> tuple[int, ...]:
     """Leave out recomputations whose results nobody reads; cost and memory can only fall."""
     awaited = [bool(kept) for kept in problem.kept]
-    first = _first_positions(problem.count, sequence)
+    first = first_computations(problem.count, sequence)
     chosen: list[int] = []
     for position in reversed(range(len(sequence))):
         operation = sequence[position]
@@ -104,7 +104,7 @@ def in_stage_order(problem: Problem, sequence: Sequence[int]) -> tuple[int, ...]
 
 def just_in_time(problem: Problem, sequence: Sequence[int]) -> tuple[int, ...]:
     """Move every recomputation to right before its first reader. Often, not always, that lowers the peak."""
-    first = _first_positions(problem.count, sequence)
+    first = first_computations(problem.count, sequence)
     latest = [-1] * problem.count
     reads: list[list[int]] = []
     """The computations each computation takes its inputs from, where these are recomputations."""
@@ -131,7 +131,8 @@ def just_in_time(problem: Problem, sequence: Sequence[int]) -> tuple[int, ...]:
     return prune(problem, moved)
 
 
-def _first_positions(count: int, sequence: Sequence[int]) -> list[int]:
+def first_computations(count: int, sequence: Sequence[int]) -> list[int]:
+    """Where in a sequence each operation is computed for the first time."""
     first = [-1] * count
     for position, operation in enumerate(sequence):
         if first[operation] < 0:

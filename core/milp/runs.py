@@ -14,7 +14,7 @@ from ..sequence import profile
 
 def single_runs(problem: Problem) -> tuple[range, ...]:
     """One first computation per stage: the paper's search space. Graph outputs may be made again in one stage more."""
-    return (*(range(index, index + 1) for index in range(problem.count)), *_closing(problem))
+    return (*(range(index, index + 1) for index in range(problem.count)), *closing_run(problem))
 
 
 def repeated_runs(problem: Problem) -> tuple[range, ...]:
@@ -35,7 +35,7 @@ def merged_runs(problem: Problem, count: int) -> tuple[range, ...]:
         if total >= goal * passed[-1] / count:
             cuts.add(index + 1)
             goal = int(total * count / passed[-1]) + 1
-    return (*(range(start, stop) for start, stop in pairwise(sorted(cuts))), *_closing(problem))
+    return (*(range(start, stop) for start, stop in pairwise(sorted(cuts))), *closing_run(problem))
 
 
 def tight_runs(problem: Problem, sequence: Sequence[int], count: int) -> tuple[range, ...]:
@@ -54,10 +54,10 @@ def tight_runs(problem: Problem, sequence: Sequence[int], count: int) -> tuple[r
         if operation // spacing not in taken:
             taken.add(operation // spacing)
             cuts.add(operation + 1)
-    return (*(range(start, stop) for start, stop in pairwise(sorted(cuts))), *_closing(problem))
+    return (*(range(start, stop) for start, stop in pairwise(sorted(cuts))), *closing_run(problem))
 
 
-def _closing(problem: Problem) -> tuple[range, ...]:
+def closing_run(problem: Problem) -> tuple[range, ...]:
     """A stage without first computations, where there are graph outputs to make again."""
     return (range(problem.count, problem.count),) if any(problem.kept) else ()
 

@@ -1,0 +1,279 @@
+"""A relaxation that bounds graphs of thousands of operations in seconds: merged stages, memory checked only where each stage ends.
+
+For every real schedule, let R say whether an operation is recomputed at all within a run of first computations, S what is carried over the
+ends of runs, and Z whether an operation is recomputed from a run on. That satisfies the rows below, costs no more, and what is carried over
+an end is in memory while the operation before that end runs. So the LP value is a proven lower bound on the cost of any schedule that makes
+first computations in the given order.
+
+Values below `free_below` bytes are taken to need no memory: they are kept for good, nothing recomputes them, and most of a training graph
+(statistics, weight gradients tap by tap) drops out of the model. That relaxes further, never wrongly.
+
+The matrix is put together with numpy, not Pyomo: it is no model of schedules, only of a bound, it is solved again and again with other
+stages, and Pyomo would take longer to build it than HiGHS takes to solve it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from ..problem import Problem
+from ..sequence import first_computations
+from .formulation import Scale
+from .standard_form import StandardForm
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduced:
+    """A problem as arrays, without the values that are free: what every relaxation of it shares."""
+
+    problem: Problem
+    scale: Scale
+    size: NDArray[np.float64]
+    producer: Ints
+    counted: Bools
+    """Values that take memory."""
+    again: Bools
+    """Operations that may be worth recomputing: not pinned, and a counted value depends on it."""
+    last: Ints
+    """The last first computation that may need each operation again."""
+    until: Ints
+    """The last first computation that can find a use for each value."""
+    last_read: Ints
+    """The last first computation that reads each value itself; the number of operations for graph outputs."""
+    edge_reader: Ints
+    edge_value: Ints
+    """Which operation reads which counted value, sorted by value."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relaxation:
+    """An LP whose value is a bound, and where its columns are: -1 where there is none."""
+
+    form: StandardForm
+    runs: tuple[range, ...]
+    unit: float
+    """What one unit of the objective is in cost."""
+    compute: Ints
+    """The column of R[stage, operation]."""
+    once: Ints
+    """The column of Z[stage, operation]."""
+    keep: Ints
+    """The column of S[stage, value]; one row more than there are stages."""
+    problem: Problem
+
+    def as_integers(self) -> StandardForm:
+        """The same with whole R and S: still a relaxation, and a tighter one."""
+        integer = np.zeros(self.form.columns, dtype=np.bool_)
+        integer[self.compute[self.compute >= 0]] = True
+        integer[self.keep[self.keep >= 0]] = True
+        return replace(self.form, integer=integer)
+
+    def start(self, sequence: Sequence[int]) -> dict[int, float]:
+        """What a schedule that fits is here; it satisfies every row."""
+        problem = self.problem
+        stage_of = np.zeros(problem.count + 1, dtype=np.int64)
+        for stage, run in enumerate(self.runs):
+            stage_of[run.start : run.stop] = stage
+        stage_of[problem.count] = len(self.runs) - 1
+        values = np.zeros(self.form.columns + 1)
+        awaited = [bool(kept) for kept in problem.kept]
+        firsts = first_computations(problem.count, sequence)
+        stage = len(self.runs) - 1
+        upcoming = problem.count
+        for position in reversed(range(len(sequence))):
+            operation = sequence[position]
+            first = firsts[operation] == position
+            if first:
+                upcoming = operation
+            while stage > stage_of[upcoming]:
+                values[self.keep[stage, np.flatnonzero(awaited)]] = 1.0
+                stage -= 1
+            if not first:
+                values[self.compute[stage, operation]] = 1.0
+                values[self.once[: stage + 1, operation]] = 1.0
+            for value in problem.outputs[operation]:
+                awaited[value] = False
+            for value in problem.inputs[operation]:
+                awaited[value] = True
+        return dict(enumerate(values[:-1].tolist()))
+
+
+def reduce_problem(problem: Problem, free_below: float = 0.0) -> Reduced:
+    """Take values of no size, and those smaller than `free_below` bytes, out of the account."""
+    count = problem.count
+    size = np.array(problem.size, dtype=np.float64)
+    counted = (size > 0) & (size >= free_below)
+    last = np.arange(count, dtype=np.int64)
+    until = np.full(len(size), -1, dtype=np.int64)
+    last_read = np.full(len(size), -1, dtype=np.int64)
+    again = np.zeros(count, dtype=np.bool_)
+    for operation in reversed(range(count)):
+        for value in problem.outputs[operation]:
+            if not counted[value]:
+                continue
+            again[operation] = not problem.pinned[operation]
+            users = problem.consumers[value]
+            last_read[value] = count if problem.kept[value] else users[-1] if users else -1
+            until[value] = max(last_read[value], max((int(last[user]) for user in users if again[user]), default=-1))
+            last[operation] = max(last[operation], until[value])
+    pairs = [(value, user) for value, users in enumerate(problem.consumers) if counted[value] for user in users]
+    edges = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return Reduced(
+        problem=problem,
+        scale=Scale.of(problem),
+        size=np.array(Scale.of(problem).size),
+        producer=np.array(problem.producer, dtype=np.int64),
+        counted=counted,
+        again=again,
+        last=last,
+        until=until,
+        last_read=last_read,
+        edge_reader=edges[:, 1],
+        edge_value=edges[:, 0],
+    )
+
+
+class _Matrix:
+    """Collects rows of up to three terms and long rows, all of the form lower <= row, by columns; a column of -1 is a zero."""
+
+    def __init__(self) -> None:
+        self.rows: list[Ints] = []
+        self.columns: list[Ints] = []
+        self.values: list[NDArray[np.float64]] = []
+        self.lower: list[NDArray[np.float64]] = []
+        self.count = 0
+
+    def add(self, terms: Sequence[tuple[float, Ints]], lower: float) -> None:
+        """One row for each position of the columns given: the sum of coefficient * column is at least `lower`."""
+        many = len(terms[0][1])
+        number = np.arange(self.count, self.count + many, dtype=np.int64)
+        for coefficient, columns in terms:
+            there = columns >= 0
+            self.rows.append(number[there])
+            self.columns.append(columns[there])
+            self.values.append(np.full(int(there.sum()), coefficient))
+        self.lower.append(np.full(many, lower))
+        self.count += many
+
+    def add_long(self, columns: Ints, values: NDArray[np.float64], lower: float) -> None:
+        self.rows.append(np.full(len(columns), self.count, dtype=np.int64))
+        self.columns.append(columns)
+        self.values.append(values)
+        self.lower.append(np.array([lower]))
+        self.count += 1
+
+    def form(self, objective: NDArray[np.float64], offset: float) -> StandardForm:
+        width = len(objective)
+        entries = (np.concatenate(self.values), (np.concatenate(self.rows), np.concatenate(self.columns)))
+        matrix = scipy.sparse.csc_array(entries, shape=(self.count, width))
+        lower = np.concatenate(self.lower)
+        return StandardForm(
+            objective=objective,
+            offset=offset,
+            matrix=matrix,
+            row_lower=lower,
+            row_upper=np.full(len(lower), np.inf),
+            column_lower=np.zeros(width),
+            column_upper=np.ones(width),
+            integer=np.zeros(width, dtype=np.bool_),
+            column_of={},
+        )
+
+
+def build_relaxation(reduced: Reduced, runs: Sequence[range]) -> Relaxation:
+    """Build the LP for these stages."""
+    problem, scale = reduced.problem, reduced.scale
+    count, values = problem.count, len(problem.size)
+    stages = len(runs)
+    compute = np.full((stages + 1, count + 1), -1, dtype=np.int64)
+    once = compute.copy()
+    keep = np.full((stages + 1, values), -1, dtype=np.int64)
+    used = 0
+
+    def number(row: Ints, chosen: Ints) -> None:
+        nonlocal used
+        row[chosen] = np.arange(used, used + len(chosen))
+        used += len(chosen)
+
+    operations = np.arange(count)
+    for t, run in enumerate(runs):
+        candidates = np.flatnonzero((operations < run.start) & reduced.again & (reduced.last >= run.start))
+        number(compute[t], candidates)
+        number(keep[t], np.flatnonzero(reduced.counted & (reduced.producer < run.start) & (reduced.until >= run.start)))
+        if t:
+            number(once[t], candidates)
+    cost = np.array(scale.cost)
+    objective = np.zeros(used)
+    for t in range(stages):
+        chosen = np.flatnonzero(compute[t] >= 0)
+        objective[compute[t, chosen]] = cost[chosen]
+    matrix = _Matrix()
+    maker = reduced.producer[reduced.edge_value]
+    for t, run in enumerate(runs):
+        _inputs_1b(matrix, reduced, run, compute[t], keep[t], maker)
+        if t:
+            _kept_1c(matrix, reduced, runs[t - 1], t, compute, keep)
+            _once(matrix, reduced, run, t, compute, keep, once, maker)
+        _memory(matrix, reduced, run, keep[t + 1], t + 1 == stages)
+    return Relaxation(matrix.form(objective, sum(scale.cost)), tuple(runs), scale.cost_unit, compute[:, :count], once[:, :count], keep, problem)
+
+
+def _inputs_1b(matrix: _Matrix, reduced: Reduced, run: range, compute: Ints, keep: Ints, maker: Ints) -> None:
+    """What is computed finds its inputs kept or recomputed; once for all readers, where a first computation is among them."""
+    before = maker < run.start
+    first = before & (reduced.edge_reader >= run.start) & (reduced.edge_reader < run.stop)
+    needed = np.zeros(len(keep), dtype=np.bool_)
+    needed[reduced.edge_value[first]] = True
+    if not run:
+        needed |= np.array(reduced.problem.kept) & reduced.counted
+    values = np.flatnonzero(needed)
+    matrix.add([(1.0, compute[reduced.producer[values]]), (1.0, keep[values])], 1.0)
+    again = before & (compute[reduced.edge_reader] >= 0) & ~needed[reduced.edge_value]
+    value, reader = reduced.edge_value[again], reduced.edge_reader[again]
+    matrix.add([(-1.0, compute[reader]), (1.0, compute[maker[again]]), (1.0, keep[value])], 0.0)
+
+
+def _kept_1c(matrix: _Matrix, reduced: Reduced, previous: range, t: int, compute: Ints, keep: Ints) -> None:
+    """What is kept was kept before or made in the stage before."""
+    values = np.flatnonzero((keep[t] >= 0) & ~((reduced.producer >= previous.start) & (reduced.producer < previous.stop)))
+    matrix.add([(-1.0, keep[t, values]), (1.0, compute[t - 1, reduced.producer[values]]), (1.0, keep[t - 1, values])], 0.0)
+
+
+def _once(matrix: _Matrix, reduced: Reduced, run: range, t: int, compute: Ints, keep: Ints, once: Ints, maker: Ints) -> None:
+    """Z[t,i], "i is recomputed at least once from stage t on", closes the hole of recomputing in fractions.
+
+    A tenth of a recomputation per stage would ask for a tenth of the inputs each time. Z is no more than all recomputations from there on;
+    it is 1 if a first computation from there on reads what i made and that was not carried over; and it needs every input of i carried over
+    or recomputed from there on as well.
+    """
+    chosen = np.flatnonzero(once[t] >= 0)
+    matrix.add([(-1.0, once[t, chosen]), (1.0, compute[t, chosen]), (1.0, once[t + 1, chosen])], 0.0)
+    matrix.add([(1.0, once[t, chosen]), (-1.0, once[t + 1, chosen])], 0.0)
+    carried = np.flatnonzero((keep[t] >= 0) & (reduced.last_read >= run.start))
+    matrix.add([(1.0, once[t, reduced.producer[carried]]), (1.0, keep[t, carried])], 1.0)
+    again = (once[t, reduced.edge_reader] >= 0) & (maker < run.start)
+    value, reader = reduced.edge_value[again], reduced.edge_reader[again]
+    matrix.add([(-1.0, once[t, reader]), (1.0, once[t, maker[again]]), (1.0, keep[t, value])], 0.0)
+
+
+def _memory(matrix: _Matrix, reduced: Reduced, run: range, carried: Ints, is_last: bool) -> None:
+    """While the last operation of a run runs: what it reads and makes, and everything carried over the end."""
+    problem, scale = reduced.problem, reduced.scale
+    there = {*problem.inputs[run.stop - 1], *problem.outputs[run.stop - 1]} if run else set()
+    taken = sum(scale.size[value] for value in there) + (scale.workspace[run.stop - 1] if run else 0.0)
+    beside = np.ones(len(carried), dtype=np.bool_)
+    beside[list(there)] = False
+    if is_last:
+        taken += float(reduced.size[np.array(problem.kept) & beside].sum())
+        matrix.add_long(np.zeros(0, dtype=np.int64), np.zeros(0), taken - scale.available)
+        return
+    chosen = np.flatnonzero((carried >= 0) & beside)
+    matrix.add_long(carried[chosen], -reduced.size[chosen], taken - scale.available)

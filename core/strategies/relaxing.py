@@ -1,0 +1,140 @@
+"""Bounds and schedules for graphs of any size, from a relaxation that is cut ever finer.
+
+Solve the merged-stage relaxation; look where its solution would really take more memory than there is; end a stage there, and solve again.
+While the linear bound still rises, its fractional solution says where; then the integer solution does, replayed as a schedule. A replay that
+fits is a schedule as cheap as the bound, and there is nothing left to do. One that does not quite fit is where a search should begin.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..events import Event, Watch
+from ..milp.relaxation import Relaxation, build_relaxation, reduce_problem
+from ..milp.runs import closing_run, tight_runs
+from ..problem import Problem
+from ..result import Status
+from ..sequence import first_computations, just_in_time, profile, prune
+from ..settings import Settings
+from ..solvers import get_solver
+from ..solvers.linear import solve_linear
+from .replay import memory_within
+
+FREE_SHARE = 3e-4
+"""Values below this share of the available memory are free."""
+TIGHT_PLACES = 6
+"""Places where the incumbent takes the most memory that the first relaxation looks at."""
+ENOUGH = 1e-6
+"""Excess, as a share of the available memory, that is worth no further cut."""
+RISE = 1e-5
+"""A relative rise of the bound below this counts as none."""
+PATIENCE = 2
+"""Rounds without a rise after which integers take over from fractions."""
+MOST_CUTS = 12
+"""New ends of stages in one round."""
+SAFETY = 1e-7
+"""Taken off the bound of an integer program, relative: it rests on the solver's tolerances."""
+
+
+class Relaxing:
+    """The best bound so far and the stages that gave it. Each call of `advance` solves one program."""
+
+    def __init__(self, problem: Problem, settings: Settings, incumbent: Sequence[int] | None = None) -> None:
+        self.problem = problem
+        self.settings = settings
+        self.bound = problem.ideal_cost
+        self.exhausted = False
+        """Nothing more can be gained this way."""
+        self._reduced = reduce_problem(problem, FREE_SHARE * problem.available)
+        self._cuts = _first_cuts(problem, incumbent)
+        self._without_rise = 0
+        self._unsolved = 0
+
+    def advance(self, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
+        """Solve the next program, linear or integer; what an integer solution says as a schedule, whether or not that fits."""
+        relaxation = build_relaxation(self._reduced, self._runs())
+        if self._without_rise < PATIENCE:
+            self._solve_fractions(relaxation, watch)
+            return None
+        return self._solve_integers(relaxation, watch, incumbent)
+
+    def _runs(self) -> tuple[range, ...]:
+        return (*(range(start, stop) for start, stop in pairwise(sorted(self._cuts))), *closing_run(self.problem))
+
+    def _raise_bound(self, bound: float, relaxation: Relaxation, watch: Watch, kind: str) -> None:
+        risen = bound > self.bound * (1 + RISE)
+        self.bound = max(self.bound, bound)
+        self._without_rise = 0 if risen and kind == "linear" else self._without_rise + 1
+        watch.on_event(Event("bounding", bound=self.bound, message=f"{kind} relaxation, {len(relaxation.runs)} stages"))
+
+    def _solve_fractions(self, relaxation: Relaxation, watch: Watch) -> None:
+        solved = solve_linear(relaxation.form, watch)
+        self._raise_bound(solved.bound * relaxation.unit, relaxation, watch, "linear")
+        if solved.values is None:
+            self.exhausted = True
+            return
+        memory = memory_within(self._reduced, relaxation, solved.values)
+        limit = self._reduced.scale.available * (1 + ENOUGH)
+        worst: list[tuple[float, int]] = []
+        for run in relaxation.runs:
+            if len(run) > 1:
+                place = run.start + int(np.argmax(memory[run.start : run.stop]))
+                if memory[place] > limit and place + 1 < run.stop:
+                    worst.append((-float(memory[place]), place + 1))
+        if worst:
+            self._cuts.update(cut for _, cut in sorted(worst)[:MOST_CUTS])
+        else:
+            self._without_rise = PATIENCE
+
+    def _solve_integers(self, relaxation: Relaxation, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
+        settings = replace(self.settings, gap=self.settings.gap / 5)
+        start = None if incumbent is None else relaxation.start(incumbent)
+        result = get_solver(settings.solver).solve(relaxation.as_integers(), settings, watch, start)
+        self._raise_bound(result.bound * relaxation.unit * (1 - SAFETY), relaxation, watch, "integer")
+        if result.status is Status.INFEASIBLE or result.values is None:
+            self.exhausted = True
+            return None
+        self._unsolved = 0 if result.status is Status.OPTIMAL else self._unsolved + 1
+        found = just_in_time(self.problem, self._as_sequence(relaxation, result.values))
+        more = self._where_it_exceeds(found)
+        self._cuts |= more
+        self.exhausted = self._unsolved == 2 or not more
+        return found
+
+    def _as_sequence(self, relaxation: Relaxation, values: NDArray[np.float64]) -> tuple[int, ...]:
+        padded = np.append(values, 0.0)
+        sequence: list[int] = []
+        for stage, run in enumerate(relaxation.runs):
+            sequence.extend(np.flatnonzero(padded[relaxation.compute[stage]] > 0.5).tolist())
+            sequence.extend(run)
+        return prune(self.problem, sequence)
+
+    def _where_it_exceeds(self, sequence: Sequence[int]) -> set[int]:
+        """Around the worst moment of every stage in which the schedule takes too much."""
+        memory = profile(self.problem, sequence).memory
+        upcoming = self.problem.count
+        firsts = first_computations(self.problem.count, sequence)
+        edges = sorted(self._cuts)
+        worst: dict[int, tuple[int, int]] = {}
+        for position in reversed(range(len(sequence))):
+            if firsts[sequence[position]] == position:
+                upcoming = sequence[position]
+            if memory[position] > self.problem.budget:
+                stage = bisect_right(edges, upcoming)
+                worst[stage] = max(worst.get(stage, (0, 0)), (memory[position], upcoming))
+        places = [place for _, place in sorted(worst.values(), reverse=True)[: MOST_CUTS // 2]]
+        return {cut for place in places for cut in (place, place + 1) if 0 < cut < self.problem.count} - self._cuts
+
+
+def _first_cuts(problem: Problem, incumbent: Sequence[int] | None) -> set[int]:
+    memory = profile(problem, range(problem.count)).memory
+    cuts = {0, problem.count, memory.index(max(memory)) + 1}
+    if incumbent is not None:
+        cuts.update(run.stop for run in tight_runs(problem, incumbent, TIGHT_PLACES))
+    return cuts
