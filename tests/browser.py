@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import shutil
-import subprocess
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -58,13 +59,12 @@ class Page:
         with suppress(Exception):
             self._call("Browser.close")
         for end in (self._to, self._from):
-            with suppress(OSError):
-                os.close(end)
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            os.close(end)
+        deadline = time.monotonic() + 10
+        while os.waitpid(self._process, os.WNOHANG)[0] == 0:
+            if time.monotonic() > deadline:
+                os.kill(self._process, signal.SIGKILL)
+            time.sleep(0.02)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def resize(self, width: int, height: int) -> None:
@@ -155,20 +155,31 @@ class Page:
                 self.requests.append(parameters["request"]["url"])
 
 
-def _launched(browser: str, folder: str) -> tuple[subprocess.Popen[bytes], int, int]:
-    """The browser reads commands from descriptor 3 and writes answers to descriptor 4."""
-    commands, to = os.pipe()
-    back, answers = os.pipe()
+def _launched(browser: str, folder: str) -> tuple[int, int, int]:
+    """The process, and the ends of its pipes: it reads commands from descriptor 3 and writes answers to descriptor 4."""
+    (commands, to), (back, answers) = _high_pipe(), _high_pipe()
     flags = [
         *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars"),
         *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--mute-audio"),
         *("--remote-debugging-pipe", f"--user-data-dir={folder}"),
     ]
-    shell = ["/bin/sh", "-c", f'exec "$0" "$@" 3<&{commands} 4>&{answers}', browser, *flags, "about:blank"]
-    process = subprocess.Popen(shell, pass_fds=(commands, answers), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    actions = [
+        *((os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in (0, 1, 2)),
+        *((os.POSIX_SPAWN_DUP2, end, number) for end, number in ((commands, 3), (answers, 4))),
+    ]
+    process = os.posix_spawn(browser, [browser, *flags, "about:blank"], os.environ, file_actions=actions)
     os.close(commands)
     os.close(answers)
     return process, to, back
+
+
+def _high_pipe() -> tuple[int, int]:
+    """A pipe whose ends are in nobody's way: neither is 3 or 4."""
+    ends = os.pipe()
+    high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends]
+    for end in ends:
+        os.close(end)
+    return high[0], high[1]
 
 
 @contextmanager

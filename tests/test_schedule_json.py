@@ -15,12 +15,13 @@ from checkmate.core.certify import certify
 from checkmate.core.costs import Costs, unit_costs
 from checkmate.core.errors import InputError
 from checkmate.core.graph import Graph, OperationSpec, ValueSpec, assemble
+from checkmate.core.history import Moment
 from checkmate.core.plan import Kept, plan_of
 from checkmate.core.problem import build_problem
 from checkmate.core.result import Status, Stop
 from checkmate.core.schedule import Action, Schedule
 from checkmate.io.json_text import json_text
-from checkmate.io.schedule_json import Run, ScheduleDocument, contradictions, parse_schedule, render_schedule
+from checkmate.io.schedule_json import Run, ScheduleDocument, contradictions, parse_definition, parse_schedule, render_schedule
 from checkmate.io.strict_json import parse_json
 
 SCHEMA = json.loads(files("checkmate.io.schemas").joinpath("schedule.schema.json").read_text())
@@ -53,7 +54,7 @@ def documented(graph: Graph, costs: Costs, sequence: list[int], **more: Any) -> 
         "cost_unit": costs.unit,
         "amounts": costs.amounts,
         "schedule": schedule,
-        "run": Run(1.25, "2024-05-01T12:00:00+00:00"),
+        "run": Run(1.25, "2024-05-01T12:00:00+00:00", (Moment(0.5, None, 3.0, "bounding"), Moment(1.25, simulation.cost, 3.5, "end"))),
         "seed": 7,
         "provenance": {"solver": "highs", "nodes": 12, "epsilon": 0.1},
         "versions": {"python": "3.11.2", "checkmate": "0.1.0"},
@@ -189,6 +190,25 @@ def test_a_schedule_of_another_graph_is_refused() -> None:
     )
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_the_file_brings_its_graph_along(seed: int) -> None:
+    graph, document = random_document(seed)
+    file = json.loads(json_text(render_schedule(document, graph)))
+    assert parse_definition(file) == graph
+    del file["definition"]
+    assert parse_definition(file) is None
+    assert contradictions(file, parse_schedule(file, graph), graph) == ()
+
+
+def test_a_graph_that_is_not_the_schedules_own_is_found_out() -> None:
+    graph, file = rendered()
+    file["definition"]["operations"][0]["workspace"] = 1
+    with pytest.raises(InputError) as caught:
+        parse_definition(file, "s.json")
+    assert str(caught.value) == "s.json: 'definition' is not the graph this schedule belongs to (their digests differ)"
+    assert len(contradictions(file, parse_schedule(file, graph), graph)) == 1
+
+
 def test_infinities_in_notes_do_not_stop_the_writing() -> None:
     graph, document = recomputing()
     file = render_schedule(replace(document, provenance={"bound": float("inf")}), graph)
@@ -249,6 +269,10 @@ HOSTILE: dict[str, tuple[tuple[str | int, ...], object, str]] = {
     "a bad cost": (("costs", "amounts", 2), None, "s.json: costs.amounts[2]: expected a number, found null"),
     "a negative cost": (("costs", "amounts", 2), -1, "s.json: costs.amounts[2]: -1 is negative"),
     "no time": (("run", "created"), ..., "s.json: run: the key 'created' is missing"),
+    "progress as a number": (("run", "progress"), 1, "s.json: run.progress: expected a list [...], found the number 1"),
+    "progress without a phase": (("run", "progress", 0), [0, 1, 2], "s.json: run.progress[0]: expected [seconds, cost, bound, phase]"),
+    "progress as text": (("run", "progress", 0), ["0", 1, 2, ""], "s.json: run.progress[0]: expected [seconds, cost or null"),
+    "progress at no time": (("run", "progress", 1), [None, 1, 2, ""], "s.json: run.progress[1]: expected [seconds, cost or null"),
     "a list as a note": (("provenance", "solver"), [], "s.json: provenance.solver: expected text or a number, found a list"),
     "a number as a version": (("versions", "python"), 3, "s.json: versions.python: expected text, found the number 3"),
 }

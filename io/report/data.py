@@ -61,8 +61,8 @@ def _facts(document: ScheduleDocument, examined: Examined) -> dict[str, Any]:
         "unit": document.cost_unit,
         "runtime": document.runtime.value,
         "seed": document.seed,
-        "provenance": {key: str(note) for key, note in document.provenance.items()},
-        "versions": dict(document.versions),
+        "provenance": {key: str(note) for key, note in sorted(document.provenance.items())},
+        "versions": dict(sorted(document.versions.items())),
         "seconds": document.run.seconds,
         "created": document.run.created,
     }

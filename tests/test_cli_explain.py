@@ -1,0 +1,117 @@
+"""`checkmate explain`: the peak, what is dropped, what more budget would gain."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_runs import chain_document, run
+from looked_at_schedules import solved_chain, without_graph
+
+DOCUMENTED = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
+
+
+def test_the_facts_of_the_chain(tmp_path: Path) -> None:
+    """Within four bytes it costs 26, within five 23: one byte more is 25 % more."""
+    schedule = json.loads(solved_chain(tmp_path).read_text())
+    facts = run(tmp_path, "explain", "a.json", "--more", "25%", "--json").json
+    assert (facts["format"], facts["status"], facts["cost"], facts["ideal_cost"]) == ("checkmate-explain", "ok", 26, 17)
+    peak = facts["peak"]
+    assert (
+        peak["bytes"] == schedule["peak_bytes"] == peak["fixed_bytes"] + peak["workspace_bytes"] + sum(v["bytes"] for v in peak["values"])
+    )
+    assert {value["role"] for value in peak["values"]} <= {"input", "output", "held"}
+    assert len(facts["dropped"]) == 5
+    for dropped in facts["dropped"]:
+        assert dropped["repeats"] == schedule["recomputations"][dropped["operation"]]
+        assert dropped["over_budget_if_kept_bytes"] == max(0, dropped["peak_if_kept_bytes"] - 4)
+        assert dropped["cost_if_kept"] <= 26 - dropped["cost"]
+    assert any(dropped["over_budget_if_kept_bytes"] for dropped in facts["dropped"])
+    larger = facts["larger_budget"]
+    solved = run(tmp_path, "solve", "chain.json", "--budget", "5", "--json").json
+    assert (larger["budget_bytes"], larger["cost"], larger["gain"]) == (5, solved["cost"], 26 - solved["cost"])
+    assert larger["gain"] > 0
+    keys = {*facts, *peak, *facts["dropped"][0], *larger} - {"format", "version"}
+    assert [key for key in sorted(keys) if f"`{key}`" not in DOCUMENTED] == []
+
+
+def test_in_words(tmp_path: Path) -> None:
+    solved_chain(tmp_path)
+    ran = run(tmp_path, "explain", "a.json", "--no-solve")
+    assert ran.code == 0
+    assert [line for line in ran.out.splitlines() if not line.startswith(" ")] == [
+        "Why the peak is where it is",
+        "What is dropped and computed again",
+    ]
+    text = " ".join(ran.out.split())
+    assert "The peak of 4 bytes is taken while" in text
+    assert "9 computations beyond the first of each; that costs 9, +52.94 % over running everything once" in text
+    assert "1 B over the budget" in text
+    assert max(map(len, ran.out.splitlines())) <= 100
+    more = " ".join(run(tmp_path, "explain", "a.json", "--more", "25%").out.split())
+    assert "What 25 % more budget would gain With 5 bytes a schedule costs" in more
+    assert run(tmp_path, "explain", "a.json", "--no-solve", "-q").out == ""
+
+
+def test_where_nothing_is_recomputed_nothing_is_dropped_or_gained(tmp_path: Path) -> None:
+    solved_chain(tmp_path, budget="100%", strategy="keep-all")
+    text = run(tmp_path, "explain", "a.json").out
+    assert text.count("Nothing: every operation is computed once") == 2
+
+
+def test_what_is_always_there_and_what_waits_is_named(tmp_path: Path) -> None:
+    document = chain_document(3) | {"fixed": {"parameters": 70, "inputs": 20}}
+    document["operations"][3] |= {"workspace": 500, "kind": "Conv"}
+    (tmp_path / "chain.json").write_text(json.dumps(document))
+    assert run(tmp_path, "solve", "chain.json", "--budget", "100%", "--reserve", "10", "-o", "a.json").code == 0
+    text = " ".join(run(tmp_path, "explain", "a.json", "--no-solve").out.split())
+    assert "is taken while 'op3' (Conv) is computed, computation 4 of 7" in text
+    assert "100 B of it are always there, whatever the schedule: 70 B parameters, 20 B inputs, 10 B reserve." in text
+    assert "The operation itself needs 502 B: 1 B of inputs, 1 B of outputs, 500 B of workspace." in text
+    assert "2 values of 2 B wait for later; the largest: 'op0' (1 B, for 'op6'); 'op1' (1 B, for 'op5')." in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["a.json", "--more", "8GB"], "expected a percentage"),
+        (["a.json", "--more", "0%"], "above 0"),
+        (["bare.json"], "--graph"),
+        (["chain.json"], "expected 'checkmate-schedule'"),
+    ],
+)
+def test_bad_requests_are_one_line(tmp_path: Path, arguments: list[str], words: str) -> None:
+    solved_chain(tmp_path, "bare.json")
+    without_graph(tmp_path / "bare.json")
+    solved_chain(tmp_path)
+    ran = run(tmp_path, "explain", *arguments)
+    assert ran.code == 2
+    assert words in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_ctrl_c_still_explains(tmp_path: Path) -> None:
+    document = chain_document(150)
+    for number, operation in enumerate(document["operations"]):
+        operation["bytes"] = 1000 + number * number % 997
+    (tmp_path / "chain.json").write_text(json.dumps(document))
+    assert run(tmp_path, "solve", "chain.json", "--budget", "40%", "--strategy", "chen-greedy", "-o", "a.json").code == 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "checkmate", "explain", "a.json", "--time-limit", "10m", "-v"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+    assert process.stderr is not None
+    assert any("best" in line for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "best found so far" in err
+    assert "What 10 % more budget would gain" in out
