@@ -24,10 +24,17 @@ IMPOSSIBLE = 1e30
 def gap_at(state: State, value: int, stage: int) -> int:
     """The gap of a value that a stage lies in, or -1."""
     row = state.values[value]
+    if row.seen_gap >= 0:
+        gap = state.gaps[row.seen_gap]
+        if gap.low < stage <= gap.high:
+            return row.seen_gap
     for number in range(row.gap_start, row.gap_end):
         gap = state.gaps[number]
         if stage <= gap.high:
-            return number if gap.low < stage else -1
+            if gap.low < stage:
+                row.seen_gap = number
+                return number
+            return -1
     return -1
 
 
@@ -274,7 +281,6 @@ def _evaluate(state: State, number: int) -> None:
             made = gap_at(state, state.links[index], number)
             if made >= 0:
                 gap = state.gaps[made]
-                gap.seen_made = number
                 if gap.hold and gap.stay < number < gap.back:
                     _place(state, made, gap.stay, gap.hold, gap.until, number)
         for index in range(operation.input_start, operation.input_end):

@@ -24,15 +24,16 @@ from .tables import Ints, Table, columns, filled, first_random, in_rows
 LOG = 100_000
 """A move that changes more than this many gaps or stages is given up."""
 
-GAP = columns("value low high stay until back next_back previous_back seen_made seen_read", bools="may_move hold")
+GAP = columns("low high seen_read stay back until value next_back previous_back", bools="hold may_move")
 """Gaps whose value is made again and held from a stage on are in a list that begins in that operation's row (`first_back`).
 
-`seen_made` and `seen_read` are a stage in which the value was recently recomputed, or read by a recomputation: where moves look first."""
+`seen_read` is a stage in which the value was recently read by a recomputation: where moves look first."""
 STAGE = columns("held extra reads", "spent")
 """Bytes in memory at the start of each stage, the most bytes on top of that while it runs, a signature of 64 bits of the values it reads,
 the cost of what it recomputes."""
 OPERATION = columns("workspace input_start input_end output_start output_end first_back mark", "cost", "pinned")
-VALUE = columns("size producer gap_start gap_end last_read read_stamp")
+VALUE = columns("size producer gap_start gap_end seen_gap last_read read_stamp")
+"""`seen_gap` is the gap that was last asked for, or -1: most often the next one too."""
 TOTALS = columns("available random stamp changed_gaps changed_stages", "unit cost over")
 CHANGED_GAP = columns("gap stay until back", bools="hold")
 CHANGED_STAGE = columns("stage extra reads", "spent")
@@ -73,7 +74,7 @@ def new_state(problem: Problem, seed: int) -> State:
         gaps=gaps,
         stages=np.zeros(count + 1, STAGE),
         operations=operations,
-        values=filled(VALUE, values, size=problem.size, producer=problem.producer, gap_start=gap_start[:-1], gap_end=gap_start[1:]),
+        values=_values(problem, gap_start),
         links=links,
         movable=np.flatnonzero(gaps["may_move"]),
         present=np.zeros((values, words), np.int64),
@@ -104,9 +105,15 @@ def _gaps(problem: Problem) -> tuple[Table, list[int]]:
         starts.append(len(rows))
     value_of, low, high, may_moves = zip(*rows, strict=True) if rows else ((), (), (), ())
     gaps = filled(GAP, len(rows), value=value_of, low=low, high=high, stay=low, until=high, back=high, may_move=may_moves)
-    for name in ("next_back", "previous_back", "seen_made", "seen_read"):
+    for name in ("next_back", "previous_back", "seen_read"):
         gaps[name] = -1
     return gaps, starts
+
+
+def _values(problem: Problem, gap_start: list[int]) -> Table:
+    table = filled(VALUE, len(problem.size), size=problem.size, producer=problem.producer, gap_start=gap_start[:-1], gap_end=gap_start[1:])
+    table["seen_gap"] = -1
+    return table
 
 
 def _operations(problem: Problem) -> tuple[Table, Ints]:
