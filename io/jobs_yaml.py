@@ -101,13 +101,13 @@ def _files(pattern: str, folder: Path) -> list[str]:
 
 
 class _Keys:
-    """One mapping of the file with the defaults beneath it: dashes and underscores are the same, unknown keys are errors."""
+    """One mapping of the file with the defaults beneath it; unknown keys are errors."""
 
     def __init__(self, item: object, where: str, path: str, known: Collection[str], defaults: _Keys | None = None) -> None:
         self.where, self.path = where, path
         if not isinstance(item, dict):
             self.fail("", f"expected lines of 'key: value', found {describe(item) if not isinstance(item, list) else 'a list'}")
-        own = {str(key).replace("_", "-"): found for key, found in item.items()}
+        own = {str(key): found for key, found in item.items()}
         for key, found in own.items():
             if key not in known:
                 self.fail("", f"unknown key {quote(key)}{suggestion(key, known) or '; keys are options of solve'}")

@@ -47,7 +47,8 @@ class LocalCrew:
     def _open(self) -> None:
         context = get_context("spawn")
         leash, self._hand = context.Pipe(duplex=False)
-        self._pool: Executor = ProcessPoolExecutor(self._workers, mp_context=context, initializer=_follow, initargs=(leash,))
+        with _untold_leaks():
+            self._pool: Executor = ProcessPoolExecutor(self._workers, mp_context=context, initializer=_follow, initargs=(leash,))
 
     def slots(self) -> int:
         return self._workers
@@ -128,6 +129,20 @@ def _without_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _untold_leaks() -> Iterator[None]:
+    """The tracker of shared resources starts meanwhile: it cleans up after workers that end at once, and need not tell the user."""
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker")))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
 
 
 def _follow(leash: Connection) -> None:
