@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -20,6 +21,7 @@ from .pipeline import Prepared
 
 if TYPE_CHECKING:
     from ..io.schedule_json import ScheduleDocument
+    from ..io.task_json import Answer
 
 
 def check_model_can_be_written(prepared: Prepared, destinations: Destinations) -> None:
@@ -42,13 +44,14 @@ def write_results(
     *,
     history: History | None = None,
     report: Path | None = None,
+    answer: Answer | None = None,
 ) -> list[Path]:
-    """Write everything asked for, and say which files there are now."""
+    """Write everything asked for, and say which files there are now. An `answer` knows when and by what it was made."""
     from ..io.atomic import atomic_write
     from ..io.json_text import json_text
     from ..io.schedule_json import render_schedule
 
-    document = schedule_document(prepared, problem, solving, certified, outcome, history)
+    document = schedule_document(prepared, problem, solving, certified, outcome, history, answer)
     data = json_text(render_schedule(document, prepared.graph)).encode("utf-8", "backslashreplace")
     reports = [] if report is None else _write_report(document, prepared, report)
     if destinations.to_stdout:
@@ -79,6 +82,7 @@ def schedule_document(
     certified: Certified,
     outcome: Outcome,
     history: History | None = None,
+    answer: Answer | None = None,
 ) -> ScheduleDocument:
     """All that the schedule file says."""
     from ..io.schedule_json import Run, ScheduleDocument
@@ -99,19 +103,24 @@ def schedule_document(
         cost_unit=prepared.costs.unit,
         amounts=prepared.costs.amounts,
         schedule=certified.schedule,
-        run=Run(round(outcome.seconds, 6), datetime.now(UTC).isoformat(timespec="seconds"), progress),
+        run=answer.run if answer else Run(round(outcome.seconds, 6), now(), progress),
         seed=solving.settings.seed,
         bound_scope=outcome.bound_scope,
         provenance=outcome.provenance,
-        versions=_versions(outcome),
+        versions=answer.versions if answer else versions_of(outcome.provenance),
         runtime=problem.runtime,
     )
 
 
-def _versions(outcome: Outcome) -> dict[str, str]:
-    """Of everything that had a hand in the schedule."""
+def now() -> str:
+    """Date and time, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def versions_of(provenance: Mapping[str, str | int | float]) -> dict[str, str]:
+    """Of everything that had a hand in a schedule."""
     versions = {"checkmate": __version__}
-    solver = outcome.provenance.get("solver")
+    solver = provenance.get("solver")
     if isinstance(solver, str):
         from ..core.solvers import get_solver
 

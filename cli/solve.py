@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ..core.certify import Certified, run_strategy
-from ..core.errors import InputError, LimitError
+from ..core.certify import run_strategy
+from ..core.errors import InputError
 from ..core.events import Watch
 from ..core.history import History
-from ..core.problem import Floor, Problem
+from ..core.problem import Problem
 from ..core.result import Status, Stop
 from ..core.strategies import STRATEGIES
 from ..core.units import Budget, format_bytes
 from ..io.onnx.anchoring import Anchor
 from .amounts import count, exact_bytes, format_change, format_cost, format_elapsed, format_share, shown, source_name
 from .command import Command, option
-from .exit_codes import ExitCode, InterruptedWorkError
+from .exit_codes import ExitCode
 from .interruption import Interruption
 from .model_file import check_model_name, write_model
 from .options import OUTPUT, PROBLEM, SOLVING, GraphRequest, SolvingRequest, general_options, graph_options, solving_options
-from .outcome import Outcome, outcome_of
+from .outcome import Outcome
 from .outputs import check_destinations, choose_destinations
 from .parameters import BUDGET, Name
-from .pipeline import NoScheduleError, Prepared, prepare, require_above_floor
+from .pipeline import Prepared, prepare, require_above_floor
 from .progress import Progress
 from .render import Fact, show_facts
 from .runtime_verify import show_checks, verification_fields
 from .schedule_files import check_model_can_be_written, write_results
 from .session import Session
 from .solve_runtime import RuntimeRequest, runtime_options
+from .solved import require_fitting, solved_fields
 from .training import TrainingRequest, training_files, training_options, write_training_files
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def solve(
             history = History(progress.on_event)
             watch = history.watch = Watch(solving.time_limit, history.on_event, lambda: interruption.requested)
             certified = run_strategy(problem, strategy, solving.settings_for(strategy), watch)
-            outcome = _require_fitting(certified, prepared, problem, solving, interruption.requested)
+            outcome = require_fitting(certified, prepared, problem, solving, interrupted=interruption.requested)
             progress.begin("writing")
             interruption.consequence = "some files may not be written"
             written = write_results(
@@ -180,30 +181,6 @@ def _write_model(problem: Problem, solving: SolvingRequest, path: Path, progress
     write_model(problem, formulation, path)
 
 
-def _require_fitting(certified: Certified, prepared: Prepared, problem: Problem, solving: SolvingRequest, interrupted: bool) -> Outcome:
-    """The outcome, or the error that says why there is nothing to write."""
-    if certified.simulation is not None and certified.fits:
-        return outcome_of(certified, problem, prepared.keep_all.peak, solving.settings.gap)
-    solution = certified.solution
-    if solution.status is Status.INFEASIBLE:
-        smallest = Floor(solution.smallest_budget or problem.budget + 1, solution.binding_operation, "the schedule of the lowest peak")
-        raise NoScheduleError(solution.reason, problem.budget, smallest)
-    if interrupted:
-        raise InterruptedWorkError("interrupted before any schedule was found that fits; nothing was written")
-    if certified.simulation is not None:
-        peak, over = certified.simulation.peak_bytes, certified.simulation.peak_bytes - problem.budget
-        reason = f"its peak is {exact_bytes(peak)}, {format_bytes(over)} above {format_bytes(problem.budget)}"
-    else:
-        reason = solution.reason or "it gave none"
-    if certified.strategy != "auto":
-        advice = "try --strategy auto"
-    elif solution.stop is Stop.TIME_LIMIT:
-        advice = f"try a longer --time-limit than {format_elapsed(solving.time_limit)} or a larger budget"
-    else:
-        advice = "try a larger budget"
-    raise LimitError(f"strategy {certified.strategy} found no schedule within the budget ({reason}); {advice}")
-
-
 def _deliver(
     session: Session,
     prepared: Prepared,
@@ -216,25 +193,11 @@ def _deliver(
 ) -> None:
     if session.json:
         ran = {} if verification is None else {"verification": verification_fields(verification)}
-        session.emit_json(_fields(prepared, budget, outcome, written) | ran)
+        session.emit_json({"format": "checkmate-solve", "version": 1, **solved_fields(prepared, budget, outcome, written), **ran})
     elif not session.quiet:
         show_facts(shown(prepared.graph.name), _facts(prepared, budget, outcome, written), sys.stderr if to_stderr else sys.stdout)
         if verification is not None:
             show_checks(verification)
-
-
-def _fields(prepared: Prepared, budget: Budget, outcome: Outcome, written: list[Path]) -> dict[str, Any]:
-    return {
-        "format": "checkmate-solve",
-        "version": 1,
-        "graph": {"name": prepared.graph.name, "source": prepared.loaded.source, "format": prepared.loaded.format},
-        **outcome.fields(),
-        "budget": budget.text,
-        "smallest_budget_bytes": prepared.floor.bytes,
-        "cost_model": prepared.costs.model,
-        "cost_unit": prepared.costs.unit,
-        "outputs": [str(path) for path in written],
-    }
 
 
 def _facts(prepared: Prepared, budget: Budget, outcome: Outcome, written: list[Path]) -> list[Fact]:
