@@ -13,6 +13,7 @@ from ..core.certify import run_strategy
 from ..core.errors import InputError
 from ..core.events import Watch
 from ..core.explain import explain_peak, largest_dropped, recomputations, what_it_buys
+from ..core.result import Stop
 from ..core.settings import Known, Settings
 from ..core.units import parse_budget
 from .amounts import shown
@@ -21,7 +22,7 @@ from .exit_codes import ExitCode
 from .explanation import Explanation, LargerBudget, fields_of, percent, told
 from .interruption import Interruption
 from .options import SOLVING, ScheduleGraph, general_options, schedule_graph_options
-from .outcome import Outcome, outcome_of
+from .outcome import outcome_of
 from .parameters import DURATION, Parsed
 from .progress import Progress
 from .render import show_lines
@@ -83,7 +84,7 @@ def explain(session: Session, schedule: str, graph: ScheduleGraph, more: Fractio
         if not no_solve:
             progress.begin(f"{percent(more)} more budget")
             watch = Watch(time_limit, progress.on_event, lambda: interruption.requested)
-            explanation = _with_larger(explanation, more, watch)
+            explanation = replace(explanation, larger=_larger(explanation, more, watch))
     if session.json:
         session.emit_json(fields_of(explanation))
     elif not session.quiet:
@@ -104,28 +105,36 @@ def _explanation(opened: OpenSchedule) -> Explanation:
     return Explanation(opened, explain_peak(examined), len(repeated), sum(entry.cost for entry in repeated), purchases, None)
 
 
-def _with_larger(explanation: Explanation, more: Fraction, watch: Watch) -> Explanation:
-    """Solve for the larger budget from the present schedule, which fits it too."""
+def _larger(explanation: Explanation, more: Fraction, watch: Watch) -> LargerBudget:
+    """Solve for the larger budget from the present schedule, which fits it too: what is found is worth telling if it is cheaper."""
     examined, document = explanation.schedule.examined, explanation.schedule.document
-    problem = examined.problem.with_budget(int(document.budget_bytes * (1 + more)))
-    settings = Settings(order="search", seed=document.seed, known=Known(examined.sequence))
-    certified = run_strategy(problem, "auto", settings, watch)
-    present = examined.simulation
-    found: Outcome | None = None
-    if certified.simulation is not None and certified.fits:
-        found = outcome_of(certified, problem, examined.keep_all.peak_bytes, settings.gap)
-    better = found is not None and found.cost < present.cost
-    bound, scope = (found.bound, found.bound_scope) if found is not None and better else (problem.ideal_cost, "any")
-    larger = LargerBudget(
+    problem, present = examined.problem.with_budget(int(document.budget_bytes * (1 + more))), examined.simulation
+    nothing = LargerBudget(
         budget=problem.budget,
         share=more,
-        cost=found.cost if found is not None and better else present.cost,
-        bound=bound,
-        bound_scope=scope,
-        recomputed=found.recomputed if found is not None and better else present.recomputed,
-        peak=found.peak_bytes if found is not None and better else present.peak_bytes,
-        improved=better,
-        stop=certified.solution.stop,
-        seconds=certified.seconds,
+        cost=present.cost,
+        bound=problem.ideal_cost,
+        bound_scope="any",
+        recomputed=present.recomputed,
+        peak=present.peak_bytes,
+        improved=False,
+        stop=Stop.FINISHED,
+        seconds=0.0,
     )
-    return replace(explanation, larger=larger)
+    if present.cost <= problem.ideal_cost:
+        return nothing
+    settings = Settings(order="search", seed=document.seed, known=Known(examined.sequence))
+    certified = run_strategy(problem, "auto", settings, watch)
+    nothing = replace(nothing, stop=certified.solution.stop, seconds=certified.seconds)
+    if certified.simulation is None or not certified.fits or certified.simulation.cost >= present.cost:
+        return nothing
+    found = outcome_of(certified, problem, examined.keep_all.peak_bytes, settings.gap)
+    return replace(
+        nothing,
+        cost=found.cost,
+        bound=found.bound,
+        bound_scope=found.bound_scope,
+        recomputed=found.recomputed,
+        peak=found.peak_bytes,
+        improved=True,
+    )
