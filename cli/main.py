@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, str] = {
     "min-budget": "min_budget:min_budget",
     "compare": "compare:compare",
     "sweep": "sweep:sweep",
+    "max-batch": "max_batch:max_batch",
     "batch": "batch.command:batch",
     "cache": "cache:cache",
     "check": "check:check",

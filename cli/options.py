@@ -61,22 +61,23 @@ class SolvingRequest:
         return replace(self.settings, order="search") if strategy == "auto" and not self.order_was_chosen else self.settings
 
 
-def graph_options(*, reserve: bool = True) -> Callable[[Function], Function]:
-    """GRAPH and all that says how to read it, handed to the command as one `request`."""
-    return functools.partial(_with_graph_options, reserve)
+def graph_options(*, reserve: bool = True, sizes: bool = True) -> Callable[[Function], Function]:
+    """GRAPH and all that says how to read it, handed to the command as one `request`; without `sizes`, these are the command's affair."""
+    return functools.partial(_with_graph_options, reserve, sizes)
 
 
-def _with_graph_options(reserve: bool, function: Function) -> Function:
+def _with_graph_options(reserve: bool, sizes: bool, function: Function) -> Function:
     @functools.wraps(function)
     def packed(*arguments: Any, **values: Any) -> Any:
-        dims = _sizes_by_name(values.pop("dim"))
-        names = ("batch_size", "costs", "device", "pin", "runtime")
-        request = GraphRequest(values.pop("graph"), dims, reserve=values.pop("reserve", None), **{name: values.pop(name) for name in names})
+        dims, batch_size = (_sizes_by_name(values.pop("dim")), values.pop("batch_size")) if sizes else ({}, None)
+        names = ("costs", "device", "pin", "runtime")
+        chosen = {name: values.pop(name) for name in names}
+        request = GraphRequest(values.pop("graph"), dims, batch_size, reserve=values.pop("reserve", None), **chosen)
         return function(*arguments, request=request, **values)
 
     decorators = (
         click.argument("graph", type=click.Path(allow_dash=True)),
-        *_size_options,
+        *(_size_options if sizes else ()),
         *([_reserve_option] if reserve else []),
         option(
             "--pin",

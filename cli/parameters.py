@@ -75,6 +75,15 @@ def parse_dimension(text: str) -> tuple[str, int]:
     return name.strip(), int(size)
 
 
+def parse_free_dimension(text: str) -> tuple[str, int | None]:
+    """`seq=128` settles a dimension; `batch` alone names the one to vary."""
+    if "=" in text:
+        return parse_dimension(text)
+    if not text.strip():
+        raise InputError("not a dimension: write NAME for the one to vary, or NAME=N to settle another")
+    return text.strip(), None
+
+
 def whole_number(least: int) -> Callable[[str], int]:
     """A reader of whole numbers from `least` to what fits into 32 bits, as solvers want them."""
 
@@ -160,3 +169,4 @@ GAP = Parsed("GAP", parse_gap)
 COUNT = Parsed("N", whole_number(1))
 SEED = Parsed("N", whole_number(0))
 DIMENSION = Parsed("NAME=N", parse_dimension)
+FREE_DIMENSION = Parsed("NAME[=N]", parse_free_dimension)

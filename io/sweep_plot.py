@@ -46,7 +46,8 @@ def plot_sweep(sweep: Sweep, path: Path) -> bytes:
         _draw_baselines(axes, sweep, unit)
         impossible = [row.budget_bytes for row in sweep.rows if row.status == "infeasible"]
         if impossible:
-            axes.axvspan(min(impossible) / unit, max(impossible) / unit, color="#999999", alpha=0.25, lw=0, label="nothing fits")
+            end = max(*impossible, sweep.smallest_budget_bytes)
+            axes.axvspan(min(impossible) / unit, end / unit, color="#999999", alpha=0.25, lw=0, label="nothing fits")
         axes.axvline(sweep.keep_all_peak_bytes / unit, color="#999999", lw=0.8, ls="--", label="keeping everything")
         axes.set_xlabel(f"memory budget ({label})")
         axes.set_ylabel("cost over the ideal (%)")
@@ -67,8 +68,9 @@ def _draw(axes: Any, strategy: str, rows: list[SweepRow], unit: float, style: di
     costs = [100 * (row.overhead or 0.0) for row in rows]
     axes.plot(budgets, costs, drawstyle="steps-post", lw=1.4, ms=4, label=strategy, **style)
     bounds = [(row.budget_bytes / unit, 100 * ((row.overhead or 0.0) - _below(row))) for row in rows if (row.gap or 0.0) > 0.002]
-    if bounds:
-        axes.plot(*zip(*bounds, strict=True), ls="", marker="_", ms=9, color=style["color"], alpha=0.6)
+    proven = [(budget, bound) for budget, bound in bounds if bound > 0.01]
+    if proven:
+        axes.plot(*zip(*proven, strict=True), ls="", marker="_", ms=9, color=style["color"], alpha=0.6, label=f"proven for {strategy}")
 
 
 def _below(row: SweepRow) -> float:
