@@ -54,8 +54,8 @@ def uniform(state: State) -> float:
 
 
 @njit
-def sort(numbers: Ints, count: int) -> None:
-    basics.sort(numbers, count)
+def sort(numbers: Ints, count: int, bits: Ints) -> None:
+    basics.sort(numbers, count, bits)
 
 
 def random_sequence(problem: Problem, seed: int) -> tuple[int, ...]:
@@ -164,9 +164,9 @@ def test_numbers_drawn_are_spread_evenly() -> None:
     assert 0.45 < np.mean([uniform(walk.state) for _ in range(4000)]) < 0.55
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 5, 40, 1000])
+@pytest.mark.parametrize("count", [0, 1, 2, 12, 13, 40, 1000])
 def test_sorting_leaves_alone_what_is_behind(count: int) -> None:
     numbers = np.random.default_rng(count).permutation(count + 3)
     expected = [*sorted(numbers[:count].tolist()), *numbers[count:].tolist()]
-    sort(numbers, count)
+    sort(numbers, count, np.full(20, -1))
     assert numbers.tolist() == expected

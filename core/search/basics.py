@@ -8,6 +8,9 @@ from __future__ import annotations
 from .compile import inner
 from .tables import Ints, Row
 
+MANY = 12
+"""From more numbers than this on, bits sort faster than insertion."""
+
 
 @inner
 def draw(totals: Row) -> int:
@@ -33,17 +36,36 @@ def uniform(totals: Row) -> float:
 
 
 @inner
-def sort(numbers: Ints, count: int) -> None:
-    """Sort the first `count` numbers by shells: numpy's sort takes long to compile."""
-    step = 1
-    while step * 3 < count:
-        step = step * 3 + 1
-    while step:
-        for begin in range(step, count):
+def sort(numbers: Ints, count: int, bits: Ints) -> None:
+    """Sort the first `count` numbers, all different and none below 0; `bits` is scratch space, a 64th of the greatest number and more.
+
+    A few are sorted by insertion, many by setting a bit for each. numpy's sort takes long to compile.
+    """
+    if count <= MANY:
+        for begin in range(1, count):
             number = numbers[begin]
             place = begin
-            while place >= step and numbers[place - step] > number:
-                numbers[place] = numbers[place - step]
-                place -= step
+            while place > 0 and numbers[place - 1] > number:
+                numbers[place] = numbers[place - 1]
+                place -= 1
             numbers[place] = number
-        step //= 3
+        return
+    least = numbers[0]
+    most = numbers[0]
+    for place in range(count):
+        number = numbers[place]
+        least = number if number < least else least
+        most = number if number > most else most
+    for word in range(least >> 6, (most >> 6) + 1):
+        bits[word] = 0
+    for place in range(count):
+        bits[numbers[place] >> 6] |= 1 << (numbers[place] & 63)
+    place = 0
+    for word in range(least >> 6, (most >> 6) + 1):
+        number = word << 6
+        left = bits[word]
+        while left:
+            numbers[place] = number
+            place += left & 1
+            number += 1
+            left = (left >> 1) & 0x7FFFFFFFFFFFFFFF

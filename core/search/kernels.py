@@ -31,10 +31,8 @@ def gap_at(state: State, value: int, stage: int) -> int:
     for number in range(row.gap_start, row.gap_end):
         gap = state.gaps[number]
         if stage <= gap.high:
-            if gap.low < stage:
-                row.seen_gap = number
-                return number
-            return -1
+            row.seen_gap = number if gap.low < stage else -1
+            return row.seen_gap
     return -1
 
 
@@ -71,7 +69,7 @@ def recomputed(state: State, stage: int) -> int:
                     state.stack[waiting] = producer
                     waiting += 1
     if found > 1:
-        sort(state.chosen, found)
+        sort(state.chosen, found, state.stack)
     return found
 
 
@@ -129,7 +127,6 @@ def over(totals: Row, stage: Row) -> float:
 @outer
 def reset(state: State) -> None:
     """Evaluate everything from what was chosen for the gaps."""
-    totals = state.totals[0]
     for value in range(state.present.shape[0]):
         for word in range(state.present.shape[1]):
             state.present[value, word] = 0
@@ -148,9 +145,8 @@ def reset(state: State) -> None:
             state.present[gap.value, covered >> 6] |= 1 << (covered & 63)
     recount(state)
     for number in range(len(state.stages)):
-        commit(totals)
         _evaluate(state, number)
-    commit(totals)
+        commit(state.totals[0])
     for word in range(len(state.dirty)):
         state.dirty[word] = 0
     recount(state)
@@ -426,8 +422,7 @@ def anneal(
             number = related(state, number)
             if number < 0:
                 break
-            if state.gaps[number].low < low:
-                low = state.gaps[number].low
+            low = state.gaps[number].low if state.gaps[number].low < low else low
             change(state, number)
         refresh(state, low)
         if totals.changed_gaps > LOG or totals.changed_stages > LOG:

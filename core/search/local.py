@@ -91,10 +91,7 @@ def cheapest_that_fits(problem: Problem, candidates: Sequence[tuple[int, ...]]) 
 def encode(problem: Problem, state: State, sequence: Sequence[int]) -> None:
     """For every gap: how long the value stays after its first use there, and from when it is back before the last."""
     count = problem.count
-    gaps = state.gaps
-    gaps["stay"] = gaps["low"]
-    gaps["hold"] = False
-    gaps["until"] = gaps["high"]
+    held: list[list[tuple[int, int]]] = [[] for _ in problem.size]
     frees = last_reads(problem, sequence)
     stage = 0
     seen = [False] * count
@@ -103,30 +100,33 @@ def encode(problem: Problem, state: State, sequence: Sequence[int]) -> None:
         for value in problem.outputs[operation]:
             made_in[value] = stage
         for value in frees[position]:
-            _keep(state, value, made_in[value], stage)
+            held[value].append((made_in[value], stage))
             made_in[value] = -1
         if not seen[operation]:
             seen[operation] = True
             stage += 1
     for value, made in enumerate(made_in):
         if made >= 0:
-            _keep(state, value, made, count)
+            held[value].append((made, count))
+    gaps = zip(*(state.gaps[name].tolist() for name in ("value", "low", "high")), strict=True)
+    choices = [_choice(low, high, held[value]) for value, low, high in gaps]
+    state.gaps["stay"], state.gaps["hold"], state.gaps["until"] = zip(*choices, strict=True) if choices else ((), (), ())
 
 
-def _keep(state: State, value: int, made: int, freed: int) -> None:
-    """A value made in one stage and freed in another is held at the start of the stages between."""
-    row = state.values[value]
-    for gap in state.gaps[row["gap_start"] : row["gap_end"]]:
-        low, high = int(gap["low"]), int(gap["high"])
+def _choice(low: int, high: int, held: list[tuple[int, int]]) -> tuple[int, bool, int]:
+    """What to choose for a gap whose value is made in one stage and freed in another, and held at the start of the stages between."""
+    stay, hold, until = low, False, high
+    for made, freed in held:
         begin, end = max(low, made), min(high, freed)
         if begin >= end:
             continue
         if begin == low:
-            gap["stay"] = max(gap["stay"], end)
+            stay = max(stay, end)
         else:
-            gap["hold"], gap["until"] = True, end
-        if gap["stay"] >= high:
-            gap["hold"], gap["until"] = False, high
+            hold, until = True, end
+        if stay >= high:
+            hold, until = False, high
+    return stay, hold, until
 
 
 def decode(problem: Problem, state: State) -> tuple[int, ...]:
