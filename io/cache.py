@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.digest import graph_digest
+from ..core.digest import problem_digest
 from ..core.errors import InputError
 from .atomic import atomic_write
 from .content import Content
@@ -58,16 +58,11 @@ class Stored:
 
 def cache_key(task: Task, version: str) -> str:
     """64 hexadecimal digits that stand for the graph, its costs and pins, the budget, all options and the version of checkmate."""
-    problem = task.problem
     content = {
         "cache": VERSION,
         "checkmate": version,
-        "graph": graph_digest(problem.graph),
-        "pinned": [index for index, operation in enumerate(problem.graph.operations) if operation.pinned],
-        "costs": problem.costs.amounts,
-        "budget": problem.budget,
-        "base": problem.base,
-        "runtime": problem.runtime.value,
+        "problem": problem_digest(task.problem),
+        "budget": task.problem.budget,
         "options": task.options,
     }
     return hashlib.sha256(_canonical(content)).hexdigest()
