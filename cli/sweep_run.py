@@ -64,21 +64,31 @@ class SweepRun:
             curve.add_schedule(stored.finding)
 
     def find_smallest(self, watch: Watch) -> int:
-        """The smallest budget for which a schedule is found: where a curve begins."""
+        """The smallest budget for which a schedule is found: where a curve begins. The proven limit, if nothing better than the peak is."""
         stored = self._stored(SMALLEST, 0)
         if stored is None or not stored.serves(self.solving.time_limit):
+            from ..core.search.warm import warm_up
             from ..core.strategies.smallest import find_smallest
 
-            found = find_smallest(self.prepared.problem, self.solving.settings_for("auto"), watch)
+            warm_up()
+            watch.restart()
+            smallest = find_smallest(self.prepared.problem, self.solving.settings_for("auto"), watch)
             ideal = self.prepared.problem.ideal_cost
             finding = Finding(
-                0, Status.FEASIBLE, found.stop, found.sequence, bound=ideal, seconds=watch.elapsed, found_by=f"{SMALLEST}: {found.found_by}"
+                0,
+                Status.FEASIBLE,
+                smallest.stop,
+                smallest.sequence,
+                bound=ideal,
+                seconds=watch.elapsed,
+                found_by=f"{SMALLEST}: {smallest.found_by}",
             )
             stored = Stored(SMALLEST, recertified(self.prepared.problem, finding), self.solving.time_limit)
-            if found.stop is not Stop.INTERRUPTED:
+            if smallest.stop is not Stop.INTERRUPTED:
                 self._store.keep(self._key(SMALLEST, 0), stored)
         self._smallest = replace(stored.finding, budget=stored.finding.peak)
-        return self._smallest.budget
+        found = self._smallest.budget
+        return found if found < self.prepared.keep_all.peak else self.prepared.floor.bytes
 
     def next_task(self, running: Sequence[Task] = ()) -> Task | None:
         """The first strategy that has one; None if all are done or wait for others."""
