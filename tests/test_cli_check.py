@@ -79,6 +79,16 @@ def test_a_schedule_of_a_lower_peak_and_the_same_cost_is_better_and_the_other_wa
     assert run(folder, "check", "before", "--against", "now", "--tolerance", "67%").code == 0
 
 
+def test_a_cheaper_schedule_may_take_more_of_the_budget(folder: Path) -> None:
+    solve(folder, "last-node")
+    for name in ("a", "b"):
+        (folder / "before" / f"{name}.schedule.json").write_bytes((folder / "now" / f"{name}.schedule.json").read_bytes())
+    solve(folder, "griewank")
+    found = check(folder, "--json").json["schedules"][0]
+    assert found["schedule"]["peak_bytes"] > found["baseline"]["peak_bytes"]
+    assert found["verdict"] == "better"
+
+
 def test_missing_is_failing_and_new_is_not(folder: Path) -> None:
     (folder / "now" / "a.schedule.json").rename(folder / "now" / "c.schedule.json")
     ran = check(folder, "--json")

@@ -10,7 +10,7 @@ from ...core.units import format_bytes
 from ..amounts import count, format_change, format_cost, format_elapsed, format_share, shown
 from ..exit_codes import ExitCode
 from ..outcome import Outcome
-from ..render import Column, Row, show_table
+from ..render import Column, Row, blank, show_lines, show_table
 from .jobs import Job
 
 SEVERITY = (
@@ -89,6 +89,10 @@ def show_rows(rows: Sequence[Finished], seconds: float, stream: Any) -> None:
         *(Column("gap", right=True), Column("time", right=True), Column("")),
     ]
     show_table(_title(rows, seconds), columns, [_row(row) for row in rows], stream)
+    told = [f"  {shown(row.job.name)}: {shown(row.note)}" for row in rows if row.note]
+    if told:
+        blank(stream)
+        show_lines("Why not", told, stream)
 
 
 def _title(rows: Sequence[Finished], seconds: float) -> str:
@@ -102,7 +106,7 @@ def _title(rows: Sequence[Finished], seconds: float) -> str:
 def _row(row: Finished) -> Row:
     name, outcome = shown(row.job.name), row.outcome
     if outcome is None:
-        return Row((name, row.status, "-", "-", "-", "-", "-", shown(row.note)), "dim" if row.status == NOT_RUN else "red")
+        return Row((name, row.status, "-", "-", "-", "-", "-", ""), "dim" if row.status == NOT_RUN else "red")
     cells = (
         name,
         row.status,
