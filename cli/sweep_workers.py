@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -23,7 +24,9 @@ from ..core.points import solve_point
 from ..core.problem import Problem
 from ..core.settings import Settings
 
-_STOP = "stop"
+_STOP, _GO_HOME = "stop", "go home"
+_PATIENCE = 3.0
+"""Seconds for workers to leave in their own way, and clean up behind them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,12 @@ class Workers:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for connection in self._idle:
+            connection.send(_GO_HOME)
+        deadline = time.monotonic() + (_PATIENCE if not self._busy else 0.0)
         for process in self._processes:
+            process.join(max(0.0, deadline - time.monotonic()))
             process.kill()
-        for process in self._processes:
             process.join()
         for connection in (*self._idle, *self._busy):
             connection.close()
@@ -103,11 +109,10 @@ class Workers:
 
 def _serve(connection: Connection, problem: Problem) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    tasks: SimpleQueue[Task] = SimpleQueue()
+    tasks: SimpleQueue[Task | None] = SimpleQueue()
     stopping = threading.Event()
     threading.Thread(target=_listen, args=(connection, tasks, stopping), daemon=True).start()
-    while True:
-        task = tasks.get()
+    while (task := tasks.get()) is not None:
         try:
             connection.send(task.run(problem, Watch(task.time_limit, interrupted=stopping.is_set)))
         except CheckmateError as error:
@@ -116,7 +121,7 @@ def _serve(connection: Connection, problem: Problem) -> None:
             connection.send(RuntimeError(f"{type(error).__name__}: {error}"))
 
 
-def _listen(connection: Connection, tasks: SimpleQueue[Task], stopping: threading.Event) -> None:
+def _listen(connection: Connection, tasks: SimpleQueue[Task | None], stopping: threading.Event) -> None:
     while True:
         try:
             message = connection.recv()
@@ -124,5 +129,8 @@ def _listen(connection: Connection, tasks: SimpleQueue[Task], stopping: threadin
             os._exit(0)
         if message == _STOP:
             stopping.set()
+        elif message == _GO_HOME:
+            tasks.put(None)
+            return
         else:
             tasks.put(message)
