@@ -9,6 +9,7 @@ compare:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import InputError
@@ -43,19 +44,9 @@ def read_config(path: str, command: str, commands: Mapping[str, Command]) -> dic
 
 
 def _load(path: str) -> dict[str, Any]:
-    import yaml
+    from ..io.strict_yaml import read_yaml
 
-    try:
-        with open(path, "rb") as file:
-            content = yaml.safe_load(file)
-    except OSError as error:
-        raise InputError(f"cannot read the config file {path!r}: {error.strerror}") from None
-    except (yaml.YAMLError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark is not None else ""
-        raise InputError(f"{path}{where}: not valid YAML: {getattr(error, 'problem', None) or error}") from None
-    except RecursionError:
-        raise InputError(f"{path}: nested too deeply for a config file") from None
+    content = read_yaml(Path(path))
     return {} if content is None else _mapping(content, path)
 
 
@@ -78,7 +69,7 @@ def option_value(path: str, key: str, option: Option, value: Any) -> Any:
         raise InputError(f"{path}: {key!r} has no value")
     if option.is_flag:
         if not isinstance(value, bool):
-            raise InputError(f"{path}: {key!r} is a switch: write true or false, not {value!r}")
+            raise InputError(f"{path}: {key!r} is a switch: write true or false, not {_kind(value)}")
         return value
     if isinstance(value, dict):
         if not option.multiple:

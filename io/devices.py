@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-
-import yaml
 
 from ..core.costs import Device
 from ..core.errors import InputError
 from .strict_json import Fields, suggestion
+from .strict_yaml import parse_yaml, read_yaml
 
 _TABLE = "configs/devices.yaml"
 _NUMBERS = ("flops_per_second", "bytes_per_second", "launch_seconds")
@@ -42,23 +42,14 @@ def get_device(name: str | None = None) -> Device:
     )
 
 
+@cache
 def _table() -> Fields:
     package = __package__.removesuffix(".io")
-    return Fields(yaml.safe_load(files(f"{package}.configs").joinpath("devices.yaml").read_text("utf-8")), _TABLE)
+    return Fields(parse_yaml(files(f"{package}.configs").joinpath("devices.yaml").read_bytes(), _TABLE), _TABLE)
 
 
 def _own_file(path: Path) -> Fields:
-    try:
-        document = yaml.safe_load(path.read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not UTF-8 text") from None
-    except yaml.MarkedYAMLError as error:
-        place = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise InputError(f"{path}: {place}not valid YAML: {error.problem}") from None
-    except (yaml.YAMLError, RecursionError, ValueError):
-        raise InputError(f"{path}: not valid YAML") from None
+    document = read_yaml(path)
     return Fields({str(key): found for key, found in document.items()} if isinstance(document, dict) else document, str(path))
 
 

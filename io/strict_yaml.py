@@ -1,17 +1,26 @@
-"""YAML read as carefully as JSON: no objects, no key twice, nothing too large, and every failure is one line."""
+"""YAML read as carefully as JSON: no objects, no key twice, nothing too large, and every failure is one line.
+
+Aliases are welcome, but what they stand for counts as often as it is used: nine lines of them can otherwise stand for gigabytes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 import yaml
 
 from ..core.errors import InputError
+from .strict_json import shorten
 
-LARGEST_YAML = 10**7
-"""Bytes; what people write is far below, and the parser is slow."""
+LARGEST_YAML = 250_000
+"""Bytes; what people write is far below, and the parser needs up to ten seconds for so many."""
+MOST_NODES = 200_000
+"""Words, lists and mappings, aliases followed."""
+LONGEST_WORD = 200
+"""Characters of what is no text: numbers of thousands of digits take time to read, and none is meant."""
+_TEXT = "tag:yaml.org,2002:str"
 
 
 class _Loader(yaml.SafeLoader):
@@ -53,15 +62,49 @@ def parse_yaml(data: bytes, where: str) -> object:
     try:
         loader = _Loader(data)
         try:
-            return loader.get_single_data()
+            node = loader.get_single_node()
+            if node is None:
+                return None
+            _check_size(node)
+            return loader.construct_document(node)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         place = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise InputError(f"{where}: {place}not valid YAML: {error.problem}") from None
+        raise InputError(f"{where}: {place}not valid YAML: {shorten(str(error.problem))}") from None
     except UnicodeDecodeError:
         raise InputError(f"{where}: not UTF-8 text") from None
-    except (yaml.YAMLError, ValueError, OverflowError):
+    except (yaml.YAMLError, ValueError, OverflowError, AttributeError, TypeError, LookupError):
+        # What the constructors of explicit tags raise where a value does not suit its tag.
         raise InputError(f"{where}: not valid YAML") from None
     except RecursionError:
         raise InputError(f"{where}: nested too deeply") from None
+
+
+def _check_size(top: yaml.Node) -> None:
+    """Count nodes as often as aliases use them, before anything is built. Recursion is an error: nothing we read holds itself."""
+    sizes: dict[int, int] = {}
+    open_: set[int] = set()
+
+    def size(node: yaml.Node) -> int:
+        if id(node) in open_:
+            raise yaml.constructor.ConstructorError(None, None, "an alias stands for what it is part of", node.start_mark)
+        if id(node) not in sizes:
+            open_.add(id(node))
+            sizes[id(node)] = 1 + sum(map(size, _below(node)))
+            open_.discard(id(node))
+        if sizes[id(node)] > MOST_NODES:
+            raise yaml.constructor.ConstructorError(None, None, "too much in one place, aliases followed", node.start_mark)
+        return sizes[id(node)]
+
+    size(top)
+
+
+def _below(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from (key, value)
+    elif isinstance(node, yaml.SequenceNode):
+        yield from node.value
+    elif isinstance(node, yaml.ScalarNode) and node.tag != _TEXT and len(node.value) > LONGEST_WORD:
+        raise yaml.constructor.ConstructorError(None, None, f"{len(node.value)} characters are no number", node.start_mark)

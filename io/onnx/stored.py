@@ -53,6 +53,11 @@ def shape_numbers(tensor: TensorProto, folder: Path | None) -> Array | None:
             return None
         copy = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=raw)
         tensor = copy
+    return array_of(tensor)
+
+
+def array_of(tensor: TensorProto) -> Array:
+    """The numbers of a tensor that lies in the file itself."""
     try:
         return np.asarray(numpy_helper.to_array(tensor))
     except (ValueError, TypeError, KeyError) as error:

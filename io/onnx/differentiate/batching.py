@@ -14,7 +14,7 @@ from onnx import NodeProto, TensorProto, ValueInfoProto, numpy_helper
 from ....core.errors import InputError
 from ..attributes import find
 from ..files import plain_domain
-from ..stored import Array
+from ..stored import Array, array_of
 from ..tensor_types import dimensions_of, is_settled, tensor_of
 from .sampling import Shape
 
@@ -57,7 +57,7 @@ class _Targets:
         tensor = self._initializers.get(name) if value is None else value.t
         if tensor is None or len(tensor.dims) != 1 or tensor.data_location == TensorProto.EXTERNAL:
             return None
-        return np.asarray(numpy_helper.to_array(tensor))
+        return array_of(tensor)
 
     def write(self, name: str, numbers: Array) -> None:
         value = find(self._constants[name], "value") if name in self._constants else None

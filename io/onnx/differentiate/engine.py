@@ -70,12 +70,20 @@ class Backward:
                     f"node {node.name!r} ({node.op_type}) has no gradient for its input {index} ({name!r}), which is computed from trained "
                     "parameters: freeze these with --freeze, or make the input a constant"
                 )
+            self._check(node, name, gradient)
             self._accumulate(name, gradient)
 
-    def _accumulate(self, name: str, gradient: str) -> None:
+    def _check(self, node: NodeProto, name: str, gradient: str) -> None:
+        """A gradient is as large as what it is of, unless a node says of itself what cannot be; onnx does not check everything."""
         tensors = self._builder.tensors
-        assert tensors.shape(gradient) == tensors.shape(name), (name, tensors.shape(gradient), tensors.shape(name))
-        assert tensors.element(gradient) == tensors.element(name), (name, gradient)
+        if tensors.shape(gradient) != tensors.shape(name) or tensors.element(gradient) != tensors.element(name):
+            sizes = " and ".join(str(tensors.shape(tensor)) for tensor in (name, gradient))
+            raise InputError(
+                f"the gradient of {name!r} by node {node.name!r} ({node.op_type}) does not have its shape or type: {sizes}; "
+                "do the attributes of the node fit its inputs?"
+            )
+
+    def _accumulate(self, name: str, gradient: str) -> None:
         before = self._found.get(name)
         self._found[name] = gradient if before is None else self._builder.add("Add", before, gradient)
 

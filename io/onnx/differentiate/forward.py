@@ -134,7 +134,13 @@ def _inlined(model: ModelProto) -> list[NodeProto]:
 def _sort(forward: Forward) -> None:
     """Files may hold nodes in any order; stable, so that a file in order stays as it is."""
     ready = {value.name for value in forward.inputs} | set(forward.initializers)
-    made = {name for node in forward.nodes for name in node.output if name}
+    made: set[str] = set()
+    for node in forward.nodes:
+        for name in node.output:
+            if name and (name in made or name in ready):
+                raise InputError(f"tensor {name!r} is made twice: tensor names must be unique")
+            made.add(name)
+    made.discard("")
     waiting = {index: {name for name in reads(node) if name in made} for index, node in enumerate(forward.nodes)}
     readers: dict[str, list[int]] = {}
     for index, names in waiting.items():

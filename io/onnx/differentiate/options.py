@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper
 
 from ..elements import tensor_bytes
-from ..stored import Array
+from ..stored import Array, array_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Parameter:
     def array(self) -> Array:
         """Its values. Only for data inside the file: load external data first."""
         if self.stored is not None:
-            return np.asarray(numpy_helper.to_array(self.stored))
+            return array_of(self.stored)
         return np.full(self.shape, self.fill, helper.tensor_dtype_to_np_dtype(self.element))
 
 

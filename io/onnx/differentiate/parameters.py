@@ -8,12 +8,12 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 import numpy as np
-from onnx import NodeProto, TensorProto, numpy_helper
+from onnx import NodeProto, TensorProto
 
 from ....core.errors import InputError
 from ..attributes import find
 from ..files import plain_domain
-from ..stored import Array
+from ..stored import array_of
 from .forward import Forward
 from .options import Parameter, Role, TrainingOptions
 from .tensors import FLOATS, Tensors
@@ -83,7 +83,7 @@ def _is_mask(parameter: Parameter) -> bool:
         return not math.isfinite(parameter.fill) or parameter.fill < _MASK
     if stored.data_location == TensorProto.EXTERNAL:
         return False
-    numbers = numpy_helper.to_array(stored)
+    numbers = array_of(stored)
     if numbers.dtype not in (np.float16, np.float32, np.float64):
         numbers = numbers.astype(np.float32)
     low = float(numbers.min(initial=0))
@@ -111,14 +111,17 @@ def _stored(forward: Forward, tensors: Tensors) -> Iterator[Parameter]:
         value = find(node, "value")
         if node.op_type == "ConstantOfShape":
             if node.input[0] in forward.initializers or tensors.numbers(node.input[0]) is not None:
-                fill = 0.0 if value is None else float(_numbers(value.t).reshape(-1)[0])
+                fill = 0.0 if value is None else _first_number(value.t, name)
                 yield Parameter(name, Role.FROZEN, tensors.element(name), sizes, None, fill)
         elif value is not None:
             yield Parameter(name, Role.FROZEN, tensors.element(name), sizes, value.t)
 
 
-def _numbers(tensor: TensorProto) -> Array:
-    return np.asarray(numpy_helper.to_array(tensor))
+def _first_number(tensor: TensorProto, name: str) -> float:
+    numbers = array_of(tensor)
+    if not numbers.size:
+        raise InputError(f"the constant {name!r} has no value to be filled with")
+    return float(numbers.reshape(-1)[0])
 
 
 def _uses(nodes: Sequence[NodeProto]) -> dict[str, list[tuple[str, int]]]:
