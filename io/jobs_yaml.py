@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ..core.errors import InputError
-from .strict_json import Fields, describe, quote, suggestion
+from .strict_json import Fields, check_version, describe, quote, suggestion
 
 VERSION = 1
 OWN_KEYS = ("graph", "exclude", "name", "output", "budget", "strategy")
@@ -52,8 +52,7 @@ def parse_jobs(document: object, where: str, folder: Path, options: Collection[s
     """The entries of a jobs file; paths in it are relative to `folder`. `options` are the long names of what a job may set."""
     top = Fields(_with_text_keys(document, where), where)
     top.only(_TOP_KEYS)
-    if top.whole("version", VERSION) != VERSION:
-        top.fail("version", f"this checkmate reads version {VERSION}, the file has version {top.whole('version')}")
+    check_version(top, VERSION, VERSION)
     known = (*OWN_KEYS, *options)
     defaults = _Keys(top.content.get("defaults", {}), where, "defaults", tuple(key for key in known if key not in _NOT_DEFAULTS))
     listed = top.items("jobs")

@@ -231,13 +231,21 @@ class Fields:
 
 
 def check_header(top: Fields, kind: str, version: int) -> None:
-    """The first two keys of our own formats."""
+    """The first two keys of our own formats: a kind, and a version up to this."""
     found = top.text("format")
     if found != kind:
         top.fail("format", f"expected {kind!r}, found {quote(found)}: this is another kind of file")
-    number = top.whole("version")
-    if number != version:
-        top.fail("version", f"this checkmate reads version {version}, the file has version {number}")
+    check_version(top, version)
+
+
+def check_version(top: Fields, newest: int, default: int | None = None) -> int:
+    """The version of a file: this checkmate reads all up to the newest it knows."""
+    number = top.whole("version", default)
+    if number > newest:
+        top.fail("version", f"this checkmate reads files up to version {newest}, the file has version {number}: update checkmate")
+    if number < 1:
+        top.fail("version", f"versions begin with 1, the file has {number}")
+    return number
 
 
 def describe(found: object) -> str:

@@ -245,7 +245,7 @@ def change(file: Any, path: tuple[str | int, ...], content: object) -> None:
 
 HOSTILE: dict[str, tuple[tuple[str | int, ...], object, str]] = {
     "another format": (("format",), "checkmate-graph", "s.json: format: expected 'checkmate-schedule', found 'checkmate-graph'"),
-    "newer": (("version",), 2, "s.json: version: this checkmate reads version 1, the file has version 2"),
+    "newer": (("version",), 2, "s.json: version: this checkmate reads files up to version 1, the file has version 2: update checkmate"),
     "no graph": (("graph",), ..., "s.json: the key 'graph' is missing"),
     "no plan": (("plan",), ..., "s.json: the key 'plan' is missing"),
     "no steps": (("steps",), ..., "s.json: the key 'steps' is missing"),
