@@ -12,6 +12,7 @@ from ..core.errors import InputError
 from ..core.units import format_bytes
 from .amounts import count, shown, source_name
 from .command import Command, option
+from .log import stage
 from .options import OUTPUT, PROBLEM, general_options
 from .outputs import check_destinations, make_folders
 from .parameters import COUNT, DIMENSION, SEED
@@ -68,7 +69,8 @@ def differentiate(
     target = _target(model, output)
     values = values_file(target)
     check_destinations([target, values], model)
-    made = training.differentiate(model, dict(dim), batch_size, seed)
+    with stage("differentiate"):
+        made = training.differentiate(model, dict(dim), batch_size, seed)
 
     from ..io.onnx.differentiate.files import write_training
 

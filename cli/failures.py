@@ -23,6 +23,8 @@ def report(error: BaseException, session: Session, arguments: Sequence[str]) -> 
         _show_traceback(error, session)
     label = "\x1b[1;31merror:\x1b[0m" if wants_colour(sys.stderr) else "error:"
     print(label, one_line(message), file=sys.stderr)
+    where = "".join(traceback.format_exception(error)) if code is ExitCode.BUG else ""
+    session.log("\n".join((one_line(message), where)) if where else one_line(message), "error")
     if _wants_json(session, arguments) and not session.json_was_written:
         details: dict[str, Any] = getattr(error, "details", {})
         fields = {"format": "checkmate-error", "version": 1, "status": status, "error": one_line(message), "exit_code": int(code)}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn
@@ -102,8 +103,18 @@ def run() -> NoReturn:
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command line. Never raises and never exits: it returns the exit code."""
-    session = Session()
+    begun = time.monotonic()
+    session = Session(arguments=tuple(arguments))
     _forgive_odd_characters()
+    code = _exit_code(arguments, session)
+    if session.is_logged:
+        from .log import close_logs
+
+        close_logs(code, time.monotonic() - begun)
+    return code
+
+
+def _exit_code(arguments: Sequence[str], session: Session) -> int:
     try:
         code = _invoke(arguments, session)
         sys.stdout.flush()

@@ -199,7 +199,13 @@ def general_options(function: Function) -> Function:
 
     def remember(attribute: str) -> Callable[[click.Context, click.Parameter, bool], None]:
         def callback(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-            setattr(context.ensure_object(Session), attribute, value)
+            session = context.ensure_object(Session)
+            setattr(session, attribute, value)
+            if attribute == "verbose" and value:
+                from .log import show_stages
+
+                show_stages()
+                session.is_logged = True
 
         return callback
 
@@ -226,8 +232,19 @@ def general_options(function: Function) -> Function:
         metavar="FILE",
         help="A YAML file of option values.",
     )
+    log_file = option(
+        "--log-file",
+        group=GENERAL,
+        type=click.Path(dir_okay=False),
+        is_eager=True,
+        expose_value=False,
+        callback=_begin_log,
+        metavar="FILE",
+        help="Append what happens and how long each stage takes to a file.",
+    )
     decorators = (
         config,
+        log_file,
         switch("--json", group=OUTPUT, help="Print one JSON object instead of text."),
         switch("-q", "--quiet", group=GENERAL, help="Print nothing but errors."),
         switch("-v", "--verbose", group=GENERAL, help="Tell what happens, on stderr."),
@@ -250,6 +267,17 @@ def _apply_config(context: click.Context, parameter: click.Parameter, path: str 
         return
     context.ensure_object(Session).config_path = path
     context.default_map = read_config(path, str(context.command.name), all_commands())
+
+
+def _begin_log(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
+    if path is None:
+        return
+    from .log import log_command, open_log
+
+    session = context.ensure_object(Session)
+    open_log(path)
+    session.is_logged = True
+    log_command(session.arguments)
 
 
 def _check_variables(context: click.Context) -> None:

@@ -18,6 +18,7 @@ from ..core.runtime import Runtime
 from ..core.sequence import Profile
 from ..core.units import Budget
 from .amounts import exact_bytes
+from .log import stage
 from .options import GraphRequest
 from .parameters import nearest, suggestion
 from .training import TrainingRequest
@@ -90,7 +91,8 @@ def load_pinned(request: GraphRequest) -> tuple[Loaded, Graph]:
     from ..io.load import load
 
     check_costs_name(request.costs)
-    loaded = load(request.source, dims=request.dims, batch_size=request.batch_size)
+    with stage("load"):
+        loaded = load(request.source, dims=request.dims, batch_size=request.batch_size)
     return loaded, _pinned(loaded.graph, request.pin)
 
 
@@ -109,14 +111,16 @@ def prepare(
     else:
         made, loaded = _load_training(request, training, seed)
         pinned = _pinned(loaded.graph, request.pin)
-    if measure is None:
-        graph, costs = priced(pinned, request.costs, request.device)
-    else:
-        from ..io.costs_json import match_costs
+    with stage("price"):
+        if measure is None:
+            graph, costs = priced(pinned, request.costs, request.device)
+        else:
+            from ..io.costs_json import match_costs
 
-        graph, costs = match_costs(pinned, measure(loaded.onnx))
-    problem = build_problem(graph, costs, reserve=request.reserve or 0, runtime=runtime_of(request, loaded))
-    return Prepared(loaded, problem, keep_all_profile(problem), least_memory(problem), made)
+            graph, costs = match_costs(pinned, measure(loaded.onnx))
+    with stage("build the problem"):
+        problem = build_problem(graph, costs, reserve=request.reserve or 0, runtime=runtime_of(request, loaded))
+        return Prepared(loaded, problem, keep_all_profile(problem), least_memory(problem), made)
 
 
 def runtime_of(request: GraphRequest, loaded: Loaded) -> Runtime:
@@ -133,9 +137,11 @@ def _load_training(request: GraphRequest, training: TrainingRequest, seed: int) 
     from ..io.onnx.reader import read_onnx
 
     check_costs_name(request.costs)
-    made = training.differentiate(request.source, request.dims, request.batch_size, seed)
+    with stage("load and differentiate"):
+        made = training.differentiate(request.source, request.dims, request.batch_size, seed)
     stem = "model" if request.source == "-" else Path(request.source).stem
-    model = read_onnx(model_bytes(made.graph.model), name=f"{stem}.train")
+    with stage("read the training graph"):
+        model = read_onnx(model_bytes(made.graph.model), name=f"{stem}.train")
     return made, Loaded(model.graph, "onnx", request.source, replace(model, path=made.path))
 
 

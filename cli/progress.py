@@ -31,7 +31,7 @@ class Progress:
         self._ideal_cost = ideal_cost
         self._time_limit = time_limit
         self._session = session
-        self._began = time.monotonic()
+        self._began = self._phase_began = time.monotonic()
         self._live: Live | None = None
         self._spinner: Spinner | None = None
         self._last_line = ""
@@ -48,15 +48,17 @@ class Progress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._end_task()
         if self._live is not None:
             self._live.stop()
             self._live = None
 
     def begin(self, task: str) -> None:
         """A new piece of work: what is known about the last no longer counts."""
+        self._end_task()
         self.task, self.phase = task, ""
         self.incumbent = self.bound = self.done = None
-        self._began = time.monotonic()
+        self._began = self._phase_began = time.monotonic()
         self._tell(task)
 
     def price(self, unit: str, ideal_cost: float) -> None:
@@ -73,22 +75,43 @@ class Progress:
         if self._live is None:
             self._session.note(text)
         else:
+            self._session.log(text)
             self._live.console.print(text)
 
     def on_event(self, event: Event) -> None:
         if event.warning and event.message not in self._warnings:
             self._warnings.add(event.message)
             self.announce(f"warning: {event.message}")
-        self.phase = event.phase or self.phase
+            return
+        if event.phase and event.phase != self.phase:
+            self._end_phase()
+            self.phase = event.phase
         self.incumbent = event.incumbent if event.incumbent is not None else self.incumbent
         self.bound = event.bound if event.bound is not None else self.bound
-        self._tell("  ".join(part for part in (self.phase, *self._figures(), event.message) if part))
+        if event.message and event.incumbent is None and event.bound is None and not event.phase:
+            self._tell(event.message)
+        else:
+            self._tell("  ".join(part for part in (self.phase, *self._figures(), event.message) if part))
 
     def _tell(self, line: str) -> None:
-        """With --verbose only, and nothing twice in a row."""
+        """With --verbose and in the log only, and nothing twice in a row."""
         if line != self._last_line:
             self._last_line = line
+            self._session.log(line)
             self._session.detail(f"[{time.monotonic() - self._began:7.2f} s] {line}")
+
+    def _end_phase(self) -> None:
+        """Tell the log how long a phase of the work took."""
+        now = time.monotonic()
+        if self.phase:
+            self._session.log(f"{self.task}: {self.phase}: {now - self._phase_began:.3f} s")
+        self._phase_began = now
+
+    def _end_task(self) -> None:
+        self._end_phase()
+        if self.task:
+            self._session.log(f"{self.task}: {time.monotonic() - self._began:.3f} s in all")
+        self.task = ""
 
     def _figures(self) -> list[str]:
         figures: list[str] = []

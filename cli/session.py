@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 
 @dataclass(slots=True)
@@ -18,6 +18,10 @@ class Session:
     quiet: bool = False
     verbose: bool = False
     config_path: str | None = None
+    arguments: tuple[str, ...] = ()
+    """The command line, for the log."""
+    is_logged: bool = False
+    """Something listens to the log: a file, or stderr with --verbose."""
     json_was_written: bool = False
     """One object is all that `--json` promises: an error after the result does not add another."""
 
@@ -28,8 +32,16 @@ class Session:
 
     def note(self, text: str) -> None:
         """Something worth knowing that is not a result: stderr, unless the user wants silence."""
+        self.log(text, "warning" if text.startswith("warning: ") else "info")
         if not self.quiet:
             print(text, file=sys.stderr)
+
+    def log(self, text: str, level: Literal["info", "warning", "error"] = "info") -> None:
+        """Into the log file, if there is one."""
+        if self.is_logged:
+            from .log import LOG
+
+            getattr(LOG, level)("%s", text)
 
     def detail(self, text: str) -> None:
         """Only with --verbose."""

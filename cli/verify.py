@@ -21,6 +21,7 @@ from ..core.verify import verify as judge
 from .amounts import count, exact_bytes, format_change, format_cost, shown, source_name
 from .command import Command, option
 from .exit_codes import ExitCode
+from .log import stage
 from .options import PROBLEM, GraphRequest, general_options, graph_options
 from .parameters import BUDGET
 from .pipeline import keep_all_peak, load_pinned, priced
@@ -91,16 +92,19 @@ def _judge(request: GraphRequest, schedule: str, budget: Budget | None) -> Judge
     if request.costs is not None or request.device is not None:
         graph, costs = priced(graph, request.costs, request.device)
         amounts = costs.amounts
-    content = _stdin_content() if schedule == "-" else Content.from_path(Path(schedule))
-    document = parse_schedule(content.document, graph, content.where)
+    with stage("read the schedule"):
+        content = _stdin_content() if schedule == "-" else Content.from_path(Path(schedule))
+        document = parse_schedule(content.document, graph, content.where)
     reserve = document.reserve_bytes if request.reserve is None else request.reserve
     runtime = document.runtime if request.runtime is None else Runtime(request.runtime)
-    everything = keep_all_peak(graph, reserve, runtime)
+    with stage("simulate keeping everything"):
+        everything = keep_all_peak(graph, reserve, runtime)
     limit = document.budget_bytes if budget is None else budget.resolve(everything)
     amounts = amounts if amounts is not None else _amounts_of(graph, document)
     claim = Claim(limit, document.peak_bytes, document.cost)
-    verdict = judge(graph, amounts, document.schedule, claim, reserve=reserve, runtime=runtime)
-    wrong = [*verdict.violations, *contradictions(content.document, document, graph)]
+    with stage("verify"):
+        verdict = judge(graph, amounts, document.schedule, claim, reserve=reserve, runtime=runtime)
+        wrong = [*verdict.violations, *contradictions(content.document, document, graph)]
     if document.keep_all_peak_bytes != everything:
         wrong.append(f"keeping everything takes {everything} bytes, but {document.keep_all_peak_bytes} was claimed")
     if document.bound is not None and document.bound > document.cost * (1 + 1e-9):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .errors import VerificationError
@@ -48,19 +49,25 @@ def run_strategy(problem: Problem, strategy: str, settings: Settings, watch: Wat
     seconds = watch.elapsed - begun
     if solution.sequence is None:
         return Certified(strategy, solution, None, None, False, seconds)
-    schedule, simulation = certify(problem, solution.sequence)
+    schedule, simulation = certify(problem, solution.sequence, watch.on_event)
     return Certified(strategy, solution, schedule, simulation, simulation.peak_bytes <= problem.budget, seconds)
 
 
-def certify(problem: Problem, sequence: tuple[int, ...]) -> tuple[Schedule, Simulation]:
+def certify(
+    problem: Problem, sequence: tuple[int, ...], on_event: Callable[[Event], None] = lambda event: None
+) -> tuple[Schedule, Simulation]:
     """Expand and simulate a sequence; the independent verifier must agree on every number."""
+    clock = Watch()
     schedule = expand(problem, sequence)
     reserve = problem.base - problem.graph.fixed_bytes
     simulation = simulate(problem.graph, problem.costs, schedule, reserve=reserve, runtime=problem.runtime)
+    on_event(Event("", message=f"simulated in {clock.elapsed:.3f} s"))
+    clock.restart()
     claim = Claim(peak_bytes=simulation.peak_bytes, cost=simulation.cost)
     if simulation.peak_bytes <= problem.budget:
         claim = Claim(problem.budget, simulation.peak_bytes, simulation.cost)
     verdict = verify(problem.graph, problem.costs.amounts, schedule, claim, reserve=reserve, runtime=problem.runtime)
+    on_event(Event("", message=f"verified in {clock.elapsed:.3f} s"))
     if not verdict.passed:
         raise VerificationError(
             f"the schedule failed verification: {verdict.violations[0]}; this is a bug in checkmate, nothing was written"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import stat
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from ..core.errors import InputError
+
+_LOG = logging.getLogger("checkmate.files")
 
 
 def check_writable(path: Path) -> None:
@@ -34,6 +38,12 @@ def atomic_write(path: Path, data: bytes) -> None:
 
     Devices and pipes (`/dev/null`, `>(...)`) are written to directly: renaming would replace them.
     """
+    begun = time.perf_counter()
+    _write(path, data)
+    _LOG.info("wrote %s: %d bytes in %.3f s", path, len(data), time.perf_counter() - begun)
+
+
+def _write(path: Path, data: bytes) -> None:
     try:
         if _is_special(path):
             path.write_bytes(data)

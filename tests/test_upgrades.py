@@ -1,6 +1,6 @@
 """Files of every version there ever was are read; those of a newer checkmate are refused in one clear line.
 
-tests/fixtures/v1 holds files as checkmate 0.1 wrote them. They are never changed: a format that changes gets a new version and a new folder.
+tests/fixtures/v1 holds files as checkmate 0.1 wrote them. They never change: another format gets another version and folder.
 """
 
 from __future__ import annotations
