@@ -94,8 +94,8 @@ def _matching(keys: _Keys, pattern: str, folder: Path) -> list[str]:
 def _files(pattern: str, folder: Path) -> list[str]:
     """Files a pattern stands for, sorted; `**` crosses folders."""
     if not glob.has_magic(pattern):
-        path = folder / pattern
-        return [str(path)] if path.is_file() else []
+        path = str(folder / pattern)
+        return [path] if os.path.isfile(path) else []
     return sorted(str(folder / name) for name in glob.iglob(pattern, root_dir=folder, recursive=True) if os.path.isfile(folder / name))
 
 

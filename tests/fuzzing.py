@@ -30,6 +30,7 @@ SLOWEST = 10.0
 MORE_MEMORY = 2**30
 """Bytes of address space a case may add to what the process took before the first."""
 START_UP = 120.0
+LONGEST_TOLD = 3000
 RESULTS = (0, 2)
 WITH_SOLVING = (0, 2, 3, 4)
 WITH_VERDICT = (0, 2, 6)
@@ -87,7 +88,7 @@ def fuzz(reader: str, count: int, seed: int, first: int = 0) -> Tally:
                 read += told["outcome"] == "read"
                 refused += told["outcome"].startswith("refused: ")
                 if not told["outcome"].startswith(("read", "refused: ")):
-                    failures.append(Failure(reader, told["case"], told["outcome"]))
+                    failures.append(Failure(reader, told["case"], told["outcome"][-LONGEST_TOLD:]))
     return Tally(reader, read, refused, tuple(failures), slowest)
 
 
