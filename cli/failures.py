@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -50,8 +51,10 @@ def explain(error: BaseException) -> tuple[ExitCode, str, str]:
             return ExitCode.INPUT, "error", error.format_message()
         case KeyboardInterrupt() | click.Abort():
             return *meaning_of(InterruptedWorkError()), "interrupted; nothing was written"
-        case MemoryError():
+        case _ if _is_lack_of_memory(error):
             return ExitCode.LIMIT, "unknown", "the machine has too little memory for this graph; nothing was written"
+        case FileNotFoundError() if error.filename is None:
+            return ExitCode.INPUT, "error", f"{_lowered(str(error.strerror or error))}; name one with the variable TMPDIR"
         case OSError() if error.strerror:
             # Files are opened by name, so only a write to an open stream has none.
             place = f"{error.filename}: " if error.filename else "cannot write to stdout: "
@@ -59,6 +62,20 @@ def explain(error: BaseException) -> tuple[ExitCode, str, str]:
         case _:
             what = f"{type(error).__name__}: {error}".rstrip(": ")
             return ExitCode.BUG, "bug", f"this is a bug in checkmate: {what} (CHECKMATE_DEBUG=1 shows where; please report it)"
+
+
+_OUT_OF_MEMORY = ("can't start new thread", "failed to map segment", "Cannot allocate memory", "bad_alloc", "Unable to allocate")
+
+
+def _is_lack_of_memory(error: BaseException | None) -> bool:
+    """Libraries have many words for it, and some hide it behind an error of their own."""
+    while error is not None:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+            return True
+        if isinstance(error, (RuntimeError, ImportError, OSError)) and any(words in str(error) for words in _OUT_OF_MEMORY):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _show_traceback(error: BaseException, session: Session) -> None:

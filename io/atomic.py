@@ -29,8 +29,16 @@ def check_writable(path: Path) -> None:
             raise InputError(f"cannot write {path}: there is no folder {folder}")
         if not os.access(folder, os.W_OK | os.X_OK):
             raise InputError(f"cannot write {path}: the folder {folder} is not writable")
+        _try_to_make_a_file(folder)
     except OSError as error:
         raise _unwritable(path, error) from None
+
+
+def _try_to_make_a_file(folder: Path) -> None:
+    """Permissions do not say everything: file systems can be full of files, folders be sealed."""
+    trial = folder / f".checkmate-{secrets.token_hex(8)}.tmp"
+    os.close(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    trial.unlink()
 
 
 def atomic_write(path: Path, data: bytes) -> None:
