@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-import platform
 import re
-import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -57,6 +55,8 @@ def open_log(path: str) -> None:
         stream = place.open("a" if place.is_file() or not place.exists() else "w", buffering=1, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise InputError(f"cannot write the log file {path!r}: {(error.strerror or str(error)).lower()}") from None
+    import platform
+
     handler = _LogHandler(stream)
     handler.setFormatter(_Lines())
     LOG.addHandler(handler)
@@ -89,6 +89,8 @@ def show_stages() -> None:
 
 
 def log_command(arguments: Sequence[str]) -> None:
+    import shlex
+
     LOG.info("checkmate %s (in %s)", shlex.join(arguments), os.getcwd())
 
 
