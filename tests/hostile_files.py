@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from functools import cache
 from hashlib import sha256
@@ -11,7 +12,7 @@ import numpy as np
 import yaml
 from cli_runs import chain_document
 from fuzzing import WITH_SOLVING, WITH_VERDICT, Kind, Reader
-from mutations import damaged_json, damaged_model, damaged_yaml
+from mutations import damaged_json, damaged_model, damaged_npz, damaged_yaml
 from onnx import ModelProto, TensorProto, numpy_helper, parser
 
 _HEADER = '<ir_version: 8, opset_import: ["" : 20, "mine" : 1]> agraph'
@@ -250,6 +251,20 @@ def _read_cache_entry(path: Path) -> object:
     return read_entry(path)
 
 
+@cache
+def npz() -> bytes:
+    made = io.BytesIO()
+    np.savez(made, x=np.zeros((2, 6), np.float32))
+    return made.getvalue()
+
+
+def _read_inputs(path: Path) -> object:
+    from checkmate.io.onnx.reader import read_onnx
+    from checkmate.io.runtime.inputs import feeds_for
+
+    return feeds_for(read_onnx(fixed_models()[2].SerializeToString()), path)
+
+
 def _read_points(path: Path) -> object:
     from checkmate.io.sweep_points import PointStore
 
@@ -296,5 +311,6 @@ def readers() -> dict[str, Reader]:
         "jobs": Reader(_yaml(JOBS), ("batch", "FILE"), "jobs.yaml", read=_read_jobs),
         "cache": Reader(_json(cache_entry()), ("cache", "show"), f"{KEY}.json", read=_read_cache_entry),
         "points": Reader(_json(sweep_points()), ("sweep", chain), "chain.points.json", read=_read_points),
+        "inputs": Reader(Kind(lambda draw: damaged_npz(npz(), draw), (npz(),)), ("profile",), "inputs.npz", read=_read_inputs),
         "config": Reader(_yaml(CONFIG), ("inspect", chain, "--config", "FILE", "-q"), "config.yaml"),
     }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 import random
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -211,6 +213,33 @@ def damaged_yaml(text: str, document: object, draw: random.Random) -> bytes:
         text = damaged_text(text, YAML_SNIPPETS, draw)
     data = text.encode("utf-8", "surrogatepass")
     return damaged_bytes(data, draw) if draw.random() < 0.2 else data
+
+
+NPY_HEADERS = (
+    *("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,)}", "{'descr': '|O', 'fortran_order': False, 'shape': (2, 6)}"),
+    *(
+        "{'descr': '<f4', 'fortran_order': 1, 'shape': (2, -6)}",
+        "{'descr': '<f4'}",
+        "__import__('os').abort()",
+        "[" * 300,
+        "(" * 90,
+        "{'a': 1",
+    ),
+    *("{'descr': '<U999999999', 'fortran_order': True, 'shape': (2, 6)}", "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}"),
+)
+
+
+def damaged_npz(good: bytes, draw: random.Random) -> bytes:
+    """Damaged bytes, or an archive whose entries lie about themselves."""
+    if draw.random() < 0.5:
+        return damaged_bytes(good, draw)
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", draw.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))) as archive:
+        for name in draw.sample(("x.npy", "x", "../x.npy", "y.npy", "x/x.npy"), draw.choice((1, 1, 2))):
+            header = draw.choice(NPY_HEADERS) if draw.random() < 0.7 else damaged_text(NPY_HEADERS[0], NPY_HEADERS, draw)
+            magic = b"\x93NUMPY" + bytes(draw.choice(((1, 0), (1, 0), (2, 0), (9, 9)))) + len(header).to_bytes(2, "little")
+            archive.writestr(name, magic + header.encode() + bytes(draw.choice((0, 48, 10**7))))
+    return made.getvalue()
 
 
 LARGEST_MODEL = 200_000

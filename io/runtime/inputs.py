@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto, TypeProto
@@ -14,6 +14,7 @@ from ..onnx.reader import OnnxModel
 from ..onnx.stored import check_location, free_inputs
 from ..onnx.tensor_types import shape_of, tensor_of
 from .bounds import Bounds, Uses
+from .npz import read_npz
 from .tensors import BFLOAT16, FLOATS, Array, storage_type
 
 Feeds = dict[str, tuple[int, Array]]
@@ -29,13 +30,13 @@ _WITHOUT_BOUND = 2
 def feeds_for(model: OnnxModel, given: Path | None = None, *, seed: int = 0) -> Feeds:
     """A value for each input that has to be fed: from the file where it has one, else generated."""
     names = [value.name for value in free_inputs(model.proto.graph)]
-    stated = {} if given is None else _read_npz(given, names)
+    stated = {} if given is None else _read_npz(given, names, model.types)
     feeds: Feeds = {}
     missing = []
     for name in names:
-        element, shape = _kind(name, model.types)
+        element, _ = _kind(name, model.types)
         if name in stated:
-            feeds[name] = element, _fitting(stated[name], element, shape, name, given)
+            feeds[name] = element, stated[name]
         elif name in model.numbers:
             feeds[name] = element, model.numbers[name].astype(storage_type(element, name))
         else:
@@ -105,28 +106,16 @@ def _numbers(random: np.random.Generator, element: int, shape: tuple[int, ...], 
     return np.asarray(numbers, storage)
 
 
-def _read_npz(path: Path, names: Sequence[str]) -> dict[str, Array]:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise InputError(f"{path}: not an .npz file: save the inputs with numpy.savez({str(path)!r}, name=array, ...)")
-            arrays = {name: archive[name] for name in archive.files}
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
-    except (ValueError, zipfile.BadZipFile, EOFError):
-        raise InputError(f"{path}: not an .npz file of plain arrays: save the inputs with numpy.savez") from None
-    for name in arrays:
+def _read_npz(path: Path, names: Sequence[str], types: Mapping[str, TypeProto]) -> dict[str, Array]:
+    def check(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         if name not in names:
             raise InputError(f"{path}: the model has no input {name!r}; its inputs are {', '.join(names[:10]) or 'none'}")
-    return arrays
+        element, wanted = _kind(name, types)
+        if shape != wanted:
+            raise InputError(f"{path}: input {name!r} has shape {list(shape)}, but the model takes {list(wanted)}")
+        storage = storage_type(element, name)
+        if dtype != storage and not (element == BFLOAT16 and dtype.itemsize == 2 and dtype.kind == "V"):
+            raise InputError(f"{path}: input {name!r} is {dtype}, but the model takes {storage}")
 
-
-def _fitting(array: Array, element: int, shape: tuple[int, ...], name: str, path: Path | None) -> Array:
-    storage = storage_type(element, name)
-    if array.shape != shape:
-        raise InputError(f"{path}: input {name!r} has shape {list(array.shape)}, but the model takes {list(shape)}")
-    if element == BFLOAT16 and array.dtype.itemsize == 2 and array.dtype.kind == "V":
-        array = array.view(np.uint16)
-    if array.dtype != storage:
-        raise InputError(f"{path}: input {name!r} is {array.dtype}, but the model takes {storage}")
-    return array
+    arrays = read_npz(path, check)
+    return {name: array.view(np.uint16) if _kind(name, types)[0] == BFLOAT16 else array for name, array in arrays.items()}
