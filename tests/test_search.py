@@ -111,7 +111,7 @@ def test_what_a_state_costs_and_takes_is_what_its_sequence_does() -> None:
         if walk.cost > 1e29:
             continue
         commit(walk.state)
-        made = profile(problem, decode(problem, walk.state))
+        made = profile(problem, decode(problem, walk.layout, walk.state))
         peak = problem.base + int((walk.state.stages["held"] + walk.state.stages["extra"]).max())
         assert made.cost <= problem.ideal_cost + walk.cost + 1e-9, seed
         assert made.peak <= max(peak, problem.base), seed

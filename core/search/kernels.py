@@ -47,22 +47,25 @@ def recomputed(state: State, stage: int) -> int:
     totals = state.totals[0]
     stamp = totals.stamp + 1
     totals.stamp = stamp
+    first = state.stages[stage].first
     found = 0
-    waiting = 1
-    state.stack[0] = stage
+    waiting = 0
+    for reader in range(first, state.stages[stage].end):
+        state.stack[waiting] = reader
+        waiting += 1
     while waiting:
         waiting -= 1
         reader = state.stack[waiting]
         operation = state.operations[reader]
-        if reader != stage:
+        if reader < first:
             if operation.pinned:
                 return -1
             state.chosen[found] = reader
             found += 1
         for index in range(operation.input_start, operation.input_end):
             value = state.links[index]
-            if not present(state, value, stage):
-                producer = state.values[value].producer
+            producer = state.values[value].producer
+            if producer < first and not present(state, value, stage):
                 maker = state.operations[producer]
                 if maker.mark != stamp:
                     maker.mark = stamp
@@ -77,9 +80,13 @@ def recomputed(state: State, stage: int) -> int:
 def weigh(state: State, number: int, found: int) -> None:
     """Set cost, memory and signature of a stage that recomputes the first `found` of `chosen`."""
     stamp = state.totals[0].stamp
+    stage = state.stages[number]
     reads = 0
-    state.chosen[found] = number
-    for step in range(found + 1):
+    steps = found
+    for computed in range(stage.first, stage.end):
+        state.chosen[steps] = computed
+        steps += 1
+    for step in range(steps):
         operation = state.operations[state.chosen[step]]
         for index in range(operation.input_start, operation.input_end):
             read = state.links[index]
@@ -90,7 +97,7 @@ def weigh(state: State, number: int, found: int) -> None:
     spent = 0.0
     extra = 0
     most = 0
-    for step in range(found + 1):
+    for step in range(steps):
         operation = state.operations[state.chosen[step]]
         if step < found:
             spent += operation.cost
@@ -111,7 +118,6 @@ def weigh(state: State, number: int, found: int) -> None:
             value = state.values[made]
             if value.read_stamp != stamp and not present(state, made, number + 1):
                 extra -= value.size
-    stage = state.stages[number]
     stage.spent = spent
     stage.extra = most
     stage.reads = reads
@@ -356,13 +362,26 @@ def related(state: State, number: int) -> int:
         stage = gap.low + 1 + pick(totals) % (gap.high - gap.low)
     reader = state.operations[state.values[gap.value].producer]
     if reader.input_start == reader.input_end or pick(totals) % 4 == 0:
-        reader = state.operations[stage]
+        reader = state.operations[state.stages[stage].first + pick(totals) % (state.stages[stage].end - state.stages[stage].first)]
         if reader.input_start == reader.input_end:
             return -1
     value = state.values[state.links[reader.input_start + pick(totals) % (reader.input_end - reader.input_start)]]
     for index in range(value.gap_start, value.gap_end):
         other = state.gaps[index]
         if index != number and other.low < stage <= other.high and other.may_move:
+            return index
+    return -1
+
+
+@inner
+def opposite(state: State, number: int) -> int:
+    """A gap at the same time as this one, kept where this one is dropped or dropped where it is kept, by a few tries; -1 if none turns up."""
+    gap = state.gaps[number]
+    kept = gap.stay == gap.high
+    for _ in range(12):
+        index = state.movable[pick(state.totals[0]) % len(state.movable)]
+        other = state.gaps[index]
+        if other.low < gap.high and gap.low < other.high and (other.stay == other.high) != kept:
             return index
     return -1
 
@@ -417,9 +436,10 @@ def anneal(
         low = state.gaps[number].low
         change(state, number)
         for _ in range(2):
-            if pick(totals) % 5 >= 2:
+            turn = pick(totals) % 10
+            if turn >= 6:
                 break
-            number = related(state, number)
+            number = opposite(state, number) if turn < 3 else related(state, number)
             if number < 0:
                 break
             low = state.gaps[number].low if state.gaps[number].low < low else low

@@ -11,14 +11,24 @@ from ..events import Event, Watch
 from ..problem import Problem
 from ..sequence import just_in_time, last_reads, profile, prune
 from .kernels import anneal, recomputed, reset
-from .space import State, new_state
+from .layout import Layout, fine_layout
+from .space import State, new_state, stage_numbers
 from .tables import Ints
 
 CHUNK = 2000
 """Moves between two looks at the clock."""
-HOT = 0.5
-COOLING = 1e-3
-"""The temperature falls from half the cost of an average operation to a thousandth of that."""
+HOT = 1.0
+COOLING = 1e-2
+"""The temperature falls from the cost of an average operation to a hundredth of that."""
+CHEAP = 2e-4
+DEAR = 1.0
+"""What all of the available memory too much, in one stage, costs at first and in the end, as a share of all work done once. A walk begins
+where excess is cheap, and cheap are the recomputations that then remove it; if it were dear at once, any would do."""
+GENTLE_HOT = 0.3
+GENTLE_CHEAP = 3e-3
+"""The same for a walk that begins with a schedule that fits, to improve it."""
+LAST_CHUNKS = 10
+"""At most this many more, at rising prices, if nothing was found that fits."""
 WALKERS = 2
 """Kernels run without the interpreter's lock; this many at a time, so that results do not depend on the machine."""
 
@@ -26,9 +36,10 @@ WALKERS = 2
 class LocalSearch:
     """One walk through the states of a problem. Deterministic for a seed and a number of moves."""
 
-    def __init__(self, problem: Problem, seed: int) -> None:
+    def __init__(self, problem: Problem, seed: int, layout: Layout | None = None) -> None:
         self.problem = problem
-        self.state: State = new_state(problem, seed)
+        self.layout = layout or fine_layout(problem)
+        self.state: State = new_state(problem, seed, self.layout)
         self.best: Ints = self.chosen
         self.best_cost = float("inf")
         self.price = 0.2
@@ -52,7 +63,7 @@ class LocalSearch:
 
     def begin(self, sequence: Sequence[int]) -> None:
         """Start from the state nearest to a sequence."""
-        encode(self.problem, self.state, sequence)
+        encode(self.problem, self.layout, self.state, sequence)
         reset(self.state)
         if self.over == 0.0 and self.cost < self.best_cost:
             self.best_cost = self.cost
@@ -78,7 +89,7 @@ class LocalSearch:
             return None
         present = self.chosen
         self.return_to_best()
-        found = decode(self.problem, self.state)
+        found = decode(self.problem, self.layout, self.state)
         self.restore(present)
         return cheapest_that_fits(self.problem, [found, just_in_time(self.problem, found)])
 
@@ -88,13 +99,13 @@ def cheapest_that_fits(problem: Problem, candidates: Sequence[tuple[int, ...]]) 
     return min(fitting)[1] if fitting else None
 
 
-def encode(problem: Problem, state: State, sequence: Sequence[int]) -> None:
+def encode(problem: Problem, layout: Layout, state: State, sequence: Sequence[int]) -> None:
     """For every gap: how long the value stays after its first use there, and from when it is back before the last."""
-    count = problem.count
+    stage_of = stage_numbers(problem, layout)
     held: list[list[tuple[int, int]]] = [[] for _ in problem.size]
     frees = last_reads(problem, sequence)
-    stage = 0
-    seen = [False] * count
+    stage = computed = 0
+    seen = [False] * problem.count
     made_in = [-1] * len(problem.size)
     for position, operation in enumerate(sequence):
         for value in problem.outputs[operation]:
@@ -104,12 +115,13 @@ def encode(problem: Problem, state: State, sequence: Sequence[int]) -> None:
             made_in[value] = -1
         if not seen[operation]:
             seen[operation] = True
-            stage += 1
+            computed += 1
+            stage = stage_of[computed]
     for value, made in enumerate(made_in):
         if made >= 0:
-            held[value].append((made, count))
+            held[value].append((made, len(layout.runs) - 1))
     gaps = zip(*(state.gaps[name].tolist() for name in ("value", "low", "high")), strict=True)
-    choices = [_choice(low, high, held[value]) for value, low, high in gaps]
+    choices = [(high, False, high) if layout.always_kept[value] else _choice(low, high, held[value]) for value, low, high in gaps]
     state.gaps["stay"], state.gaps["hold"], state.gaps["until"] = zip(*choices, strict=True) if choices else ((), (), ())
 
 
@@ -129,35 +141,45 @@ def _choice(low: int, high: int, held: list[tuple[int, int]]) -> tuple[int, bool
     return stay, hold, until
 
 
-def decode(problem: Problem, state: State) -> tuple[int, ...]:
-    """Stage by stage: what must be recomputed, then the first computation."""
+def decode(problem: Problem, layout: Layout, state: State) -> tuple[int, ...]:
+    """Stage by stage: what must be recomputed, then the first computations."""
     sequence: list[int] = []
-    for stage in range(problem.count + 1):
+    for stage, run in enumerate(layout.runs):
         found = recomputed(state, stage)
         sequence.extend(state.chosen[: max(found, 0)].tolist())
-        if stage < problem.count:
-            sequence.append(stage)
+        sequence.extend(operation for operation in run if operation < problem.count)
     return prune(problem, sequence)
 
 
-def walk_from(problem: Problem, start: Sequence[int], seed: int, moves: int, watch: Watch) -> tuple[int, ...] | None:
+def walk_from(
+    problem: Problem, start: Sequence[int], seed: int, moves: int, watch: Watch, layout: Layout | None = None
+) -> tuple[int, ...] | None:
     """Anneal from a start for a number of moves, in chunks so that the clock is looked at; the best schedule found that fits."""
-    walk = LocalSearch(problem, seed)
+    walk = LocalSearch(problem, seed, layout)
     walk.begin(start)
-    hot = HOT / max(1, problem.count)
+    gentle = walk.best_cost < float("inf") and walk.cost > 0
+    hot = (GENTLE_HOT if gentle else HOT) / max(1, problem.count)
+    cheap = GENTLE_CHEAP if gentle else CHEAP
     chunks = max(1, moves // CHUNK)
     for chunk in range(chunks):
         if watch.expired:
-            break
+            return walk.best_sequence()
+        walk.price = cheap * (DEAR / cheap) ** (chunk / chunks)
         walk.run(CHUNK, hot * COOLING ** (chunk / chunks), hot * COOLING ** ((chunk + 1) / chunks))
+    for _ in range(LAST_CHUNKS):
+        if watch.expired or walk.best_cost < float("inf"):
+            break
+        walk.run(CHUNK, hot * COOLING, hot * COOLING)
     return walk.best_sequence()
 
 
-def search(problem: Problem, starts: Sequence[tuple[int, ...]], seed: int, moves: int, watch: Watch) -> tuple[int, ...] | None:
+def search(
+    problem: Problem, starts: Sequence[tuple[int, ...]], seed: int, moves: int, watch: Watch, layout: Layout | None = None
+) -> tuple[int, ...] | None:
     """One walk from each start, side by side on both cores; the cheapest schedule found. Deterministic unless time runs out."""
     watch.on_event(Event("search"))
     with ThreadPoolExecutor(WALKERS) as pool:
-        walks = [pool.submit(walk_from, problem, start, seed * 1000 + number, moves, watch) for number, start in enumerate(starts)]
+        walks = [pool.submit(walk_from, problem, start, seed * 1000 + number, moves, watch, layout) for number, start in enumerate(starts)]
         found = [sequence for walk in walks if (sequence := walk.result()) is not None]
     best = cheapest_that_fits(problem, found)
     if best is not None:

@@ -1,7 +1,7 @@
 """The problem and the state of the search as a few tables, the only thing compiled code likes.
 
-Stage t ends with the first computation of operation t; one more stage at the end reads the graph outputs. A gap of a value lies between
-two consecutive first uses (stages lo < hi); the last gap ends where no recomputation can need the value any more. Within a gap the value
+A stage is a run of first computations, often only one, and before them what is recomputed for them; one more stage at the end reads the graph
+outputs. A gap of a value lies between two consecutive first uses (stages lo < hi); the last gap ends where no recomputation can need the value any more. Within a gap the value
 is in memory at the start of stage t if
 
     lo < t <= stay   or   back < t <= until        (lo <= stay <= back <= until <= hi)
@@ -18,19 +18,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..problem import Problem, horizons
+from ..problem import Problem
+from .layout import Layout
 from .tables import Ints, Table, columns, filled, first_random, in_rows
 
 LOG = 100_000
 """A move that changes more than this many gaps or stages is given up."""
 
+LONG = 3
+LONG_OFTEN = 6
+"""Gaps over more stages than this are proposed this many times as often."""
+
 GAP = columns("low high seen_read stay back until value next_back previous_back", bools="hold may_move")
 """Gaps whose value is made again and held from a stage on are in a list that begins in that operation's row (`first_back`).
 
 `seen_read` is a stage in which the value was recently read by a recomputation: where moves look first."""
-STAGE = columns("held extra reads", "spent")
+STAGE = columns("held extra reads first end", "spent")
 """Bytes in memory at the start of each stage, the most bytes on top of that while it runs, a signature of 64 bits of the values it reads,
-the cost of what it recomputes."""
+its first computations (from `first` to before `end`), the cost of what it recomputes."""
 OPERATION = columns("workspace input_start input_end output_start output_end first_back mark", "cost", "pinned")
 VALUE = columns("size producer gap_start gap_end seen_gap last_read read_stamp")
 """`seen_gap` is the gap that was last asked for, or -1: most often the next one too."""
@@ -64,19 +69,20 @@ class State(NamedTuple):
     """How the gaps and stages were that the present move changed, to take it back."""
 
 
-def new_state(problem: Problem, seed: int) -> State:
+def new_state(problem: Problem, seed: int, layout: Layout) -> State:
     """A state in which nothing has been set up yet; `kernels.reset` does that."""
     count, values = problem.count, len(problem.size)
-    gaps, gap_start = _gaps(problem)
+    gaps, gap_start = _gaps(problem, layout)
+    first, end = [run.start for run in layout.runs], [run.stop for run in layout.runs]
     words = (count + 2) // 64 + 1
     operations, links = _operations(problem)
     return State(
         gaps=gaps,
-        stages=np.zeros(count + 1, STAGE),
+        stages=filled(STAGE, len(layout.runs), first=first, end=end),
         operations=operations,
         values=_values(problem, gap_start),
         links=links,
-        movable=np.flatnonzero(gaps["may_move"]),
+        movable=_often(gaps),
         present=np.zeros((values, words), np.int64),
         dirty=np.zeros(words, np.int64),
         totals=filled(TOTALS, 1, available=[problem.available], unit=[max(1, problem.available)], random=[first_random(seed)]),
@@ -87,27 +93,40 @@ def new_state(problem: Problem, seed: int) -> State:
     )
 
 
-def _gaps(problem: Problem) -> tuple[Table, list[int]]:
+def stage_numbers(problem: Problem, layout: Layout) -> list[int]:
+    """The stage of each first computation, and of the reader of the graph outputs."""
+    stage_of = [0] * (problem.count + 1)
+    for stage, run in enumerate(layout.runs):
+        stage_of[run.start : run.stop] = [stage] * len(run)
+    return stage_of
+
+
+def _gaps(problem: Problem, layout: Layout) -> tuple[Table, list[int]]:
     """The gaps of all values, one value's after another's, and where each value's begin."""
     count = problem.count
-    last = horizons(problem)
+    stage_of = stage_numbers(problem, layout)
     starts = [0]
-    rows: list[tuple[int, int, int, bool]] = []
+    rows: list[tuple[int, int, int, bool, int]] = []
     for value, producer in enumerate(problem.producer):
         uses = [producer, *problem.consumers[value], *([count] if problem.kept[value] else [])]
-        edges = list(pairwise(uses))
-        end = max((last[user] for user in problem.consumers[value]), default=producer)
-        if min(end, count) > uses[-1]:
-            edges.append((uses[-1], min(end, count)))
-        for number, (begin, finish) in enumerate(edges):
-            may_move = problem.size[value] > 0 and not (problem.pinned[producer] and number < len(uses) - 1)
-            rows.append((value, begin, finish, may_move))
+        needed = stage_of[uses[-1]]
+        stages = list(dict.fromkeys(stage_of[use] for use in (*uses, max(uses[-1], layout.until[value]))))
+        for begin, finish in pairwise(stages):
+            may_move = problem.size[value] > 0 and not layout.always_kept[value] and not (problem.pinned[producer] and begin < needed)
+            rows.append((value, begin, finish, may_move, finish if layout.always_kept[value] else begin))
         starts.append(len(rows))
-    value_of, low, high, may_moves = zip(*rows, strict=True) if rows else ((), (), (), ())
-    gaps = filled(GAP, len(rows), value=value_of, low=low, high=high, stay=low, until=high, back=high, may_move=may_moves)
+    value_of, low, high, may_moves, stay = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+    gaps = filled(GAP, len(rows), value=value_of, low=low, high=high, stay=stay, until=high, back=high, may_move=may_moves)
     for name in ("next_back", "previous_back", "seen_read"):
         gaps[name] = -1
     return gaps, starts
+
+
+def _often(gaps: Table) -> Ints:
+    """Gaps that may move, the long ones several times: they decide, and the short ones are many."""
+    movable = np.flatnonzero(gaps["may_move"])
+    long = movable[(gaps["high"] - gaps["low"])[movable] > LONG]
+    return np.concatenate((movable, *[long] * (LONG_OFTEN - 1)))
 
 
 def _values(problem: Problem, gap_start: list[int]) -> Table:

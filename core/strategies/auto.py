@@ -1,11 +1,16 @@
-"""The default: heuristics, local search and a proven bound first, then the MILP from there."""
+"""The default. Heuristics for a first schedule; then a relaxation that is cut ever finer gives bounds and starts, a local search on the
+other core makes schedules of them; then MILPs from the best schedule close what gap is left."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
 from ..events import Event, Watch, relative_gap
 from ..milp.runs import liveness_entries, merged_runs, single_runs
-from ..problem import Problem
+from ..problem import Problem, feasibility_floor
 from ..result import Solution, Status, Stop
+from ..search.layout import coarse_layout
 from ..search.local import search
 from ..sequence import profile
 from ..settings import Settings
@@ -13,19 +18,25 @@ from .exact import fits_in_time, solve_exactly
 from .incumbent import best_heuristic, infeasible, keep_everything
 from .lp_rounding import round_relaxation
 from .optimal import solve_from
-from .windows_bound import windows_bound
+from .relaxing import FREE_SHARE, FREE_SLACK, Relaxing
 
 EXACT_ENTRIES = 400_000
 """Above this many nonzeros the exact model rarely gets anywhere in a minute: merged stages come first."""
 FIRST_MOVES = 40_000
 MOVES_PER_OPERATION = 200
 """The first round of local search takes the smaller of these; each later round doubles it."""
-STAGES = (12, 24, 48, 96)
+MOST_DOUBLINGS = 5
+COARSE_OPERATIONS = 150
+FINE_OPERATIONS = 3000
+"""Graphs above the first size are searched in a coarse layout of stages, and above the second one in that only."""
+PROGRAM_SHARE = 0.2
+"""Of the time that is left, for one program."""
+STAGES = (24, 96)
 """Of the merged-stage MILPs."""
 
 
 def auto(problem: Problem, settings: Settings, watch: Watch) -> Solution:
-    """Heuristics, local search and a bound, then MILP from there: exact for small graphs, merged stages for large ones."""
+    """Relaxations cut ever finer for bounds, local search for schedules, MILPs from the best: for graphs of any size."""
     known = infeasible(problem) or keep_everything(problem)
     return known if known is not None else _Auto(problem, settings, watch).run()
 
@@ -40,39 +51,34 @@ class _Auto:
         self.best: tuple[int, ...] | None = None
         self.best_cost = float("inf")
         self.found_by = ""
-        self.bound = problem.ideal_cost
+        self.bound = max(problem.ideal_cost, settings.known.bound)
         self.round = 0
+        slack = problem.budget - feasibility_floor(problem).bytes
+        small = min(FREE_SHARE * problem.available, FREE_SLACK * slack)
+        self.coarse = coarse_layout(problem, small) if problem.count > COARSE_OPERATIONS else None
+        self.nearest: tuple[int, ...] | None = None
+        """What the relaxation last gave, which may take a little too much."""
 
     def run(self) -> Solution:
-        problem, settings, watch = self.problem, self.settings, self.watch
-        self.offer(*best_heuristic(problem, settings, watch))
-        entries = liveness_entries(problem, single_runs(problem))
-        exact = settings.formulation == "paper" or (entries <= EXACT_ENTRIES and fits_in_time(entries, watch))
-        self.search(self.starts())
-        if not exact or settings.formulation != "paper":
-            self.raise_bound()
-        if not self.done:
-            self.offer(round_relaxation(problem, settings, watch.part(watch.remaining / 4)), "lp-rounding")
-            self.search(self.starts())
-        if exact and not self.done:
-            return self.with_bound(solve_from(problem, settings, watch, self.best, self.found_by))
+        self.offer(self.settings.known.sequence, "known before")
+        if self.best is None:
+            self.offer(*best_heuristic(self.problem, self.settings, self.watch.part(self.watch.remaining / 6)))
+        if self.settings.formulation == "paper":
+            return self.solve_exact()
+        self.relax()
+        entries = liveness_entries(self.problem, single_runs(self.problem))
+        if not self.done and entries <= EXACT_ENTRIES and fits_in_time(entries, self.watch):
+            self.offer(round_relaxation(self.problem, self.settings, self.watch.part(self.watch.remaining / 4)), "lp-rounding")
+            return self.solve_exact()
         for count in STAGES:
-            self.solve_merged(count)
-            self.search(self.starts())
+            self.side_by_side(lambda count=count: self.solve_merged(count), lambda: self.search(1))  # type: ignore[misc]
         while not self.done and self.best is not None:
-            self.search(self.starts())
+            self.search()
         return self.conclude()
 
     @property
     def done(self) -> bool:
         return self.watch.expired or relative_gap(self.best_cost, self.bound) <= self.settings.gap
-
-    def starts(self) -> list[tuple[int, ...]]:
-        """Where walks begin: keeping everything, and the best so far."""
-        everything = tuple(range(self.problem.count))
-        if self.best is None:
-            return [everything, everything]
-        return [everything, self.best] if self.round < 2 else [self.best, self.best]
 
     def offer(self, sequence: tuple[int, ...] | None, name: str) -> None:
         """Take a schedule if it fits and is cheaper."""
@@ -83,16 +89,45 @@ class _Auto:
             self.best, self.best_cost, self.found_by = sequence, made.cost, name
             self.watch.on_event(Event(name, made.cost, self.bound))
 
-    def search(self, starts: list[tuple[int, ...]]) -> None:
-        if not self.done:
-            moves = min(FIRST_MOVES, MOVES_PER_OPERATION * self.problem.count) << self.round
-            self.round += 1
-            self.offer(search(self.problem, starts, self.settings.seed + self.round, moves, self.watch), "search")
+    def relax(self) -> None:
+        """Bounds and schedules from the relaxation, until it has no more to give."""
+        relaxing = Relaxing(self.problem, self.settings)
+        relaxing.bound = self.bound
+        while not self.done and not relaxing.exhausted:
+            if relaxing.next_is_linear:
+                self.solve_relaxation(relaxing)
+            else:
+                self.side_by_side(lambda: self.solve_relaxation(relaxing), lambda: self.search(1))
 
-    def raise_bound(self) -> None:
-        if not self.done:
-            part = self.watch.part(self.watch.remaining / 3)
-            self.bound = max(self.bound, windows_bound(self.problem, self.settings, part, self.best))
+    def solve_relaxation(self, relaxing: Relaxing) -> None:
+        found = relaxing.advance(self.watch.part(self.watch.remaining * PROGRAM_SHARE), self.best)
+        if relaxing.bound < float("inf"):
+            self.bound = max(self.bound, relaxing.bound)
+        self.nearest = found or self.nearest
+        self.offer(found, "relaxation")
+
+    def side_by_side(self, one: Callable[[], None], other: Callable[[], None]) -> None:
+        """Two things at once: solvers run in a process of their own, kernels without the interpreter's lock."""
+        if self.done:
+            return
+        with ThreadPoolExecutor(1) as pool:
+            beside = pool.submit(one)
+            other()
+            beside.result()
+
+    def search(self, walks: int = 2) -> None:
+        """Walks from what the relaxation last gave and from the best schedule."""
+        if self.done:
+            return
+        everything = tuple(range(self.problem.count))
+        starts = [self.nearest or everything, self.best or everything]
+        if self.round % 2:
+            starts.reverse()
+        moves = min(FIRST_MOVES, MOVES_PER_OPERATION * self.problem.count) << min(self.round // 2, MOST_DOUBLINGS)
+        layout = self.coarse if self.coarse is not None and (self.round % 4 < 3 or self.problem.count > FINE_OPERATIONS) else None
+        self.round += 1
+        found = search(self.problem, starts[:walks], self.settings.seed + self.round, moves, self.watch, layout)
+        self.offer(found, "search" if layout is None else "coarse search")
 
     def solve_merged(self, count: int) -> None:
         """A merged-stage MILP from the best schedule; its schedules are real, its bound is none."""
@@ -101,8 +136,9 @@ class _Auto:
             found = solve_exactly(self.problem, self.settings, self.watch.part(self.watch.remaining / 3), runs, self.best)
             self.offer(found.sequence, f"{self.settings.solver} with {len(runs)} stages")
 
-    def with_bound(self, solution: Solution) -> Solution:
-        """The exact MILP stopped early: the relaxation's bound may be the better one."""
+    def solve_exact(self) -> Solution:
+        """The exact MILP from here on. If it stops early, the relaxation's bound may be the better one."""
+        solution = solve_from(self.problem, self.settings, self.watch, self.best, self.found_by)
         if solution.sequence is None:
             return solution
         self.offer(solution.sequence, str(solution.provenance.get("found_by", "")))

@@ -2,7 +2,8 @@
 
 Solve the merged-stage relaxation; look where its solution would really take more memory than there is; end a stage there, and solve again.
 While the linear bound still rises, its fractional solution says where; then the integer solution does, replayed as a schedule. A replay that
-fits is a schedule as cheap as the bound, and there is nothing left to do. One that does not quite fit is where a search should begin.
+fits is a schedule as cheap as the bound, and there is nothing left to do. One that does not quite fit is where a search should begin. Where
+the integer program takes too long, the fractions, rounded and replayed, say where to cut.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ from numpy.typing import NDArray
 from ..events import Event, Watch
 from ..milp.relaxation import Relaxation, build_relaxation, reduce_problem
 from ..milp.runs import closing_run, tight_runs
-from ..problem import Problem
+from ..problem import Problem, feasibility_floor
 from ..result import Status
 from ..sequence import first_computations, just_in_time, profile, prune
 from ..settings import Settings
 from ..solvers import get_solver
 from ..solvers.linear import solve_linear
+from .lp_rounding import complete
 from .replay import memory_within
 
 FREE_SHARE = 3e-4
-"""Values below this share of the available memory are free."""
+FREE_SLACK = 1e-2
+"""Values are free below this share of the available memory, and of what the budget leaves above the least that any schedule needs."""
 TIGHT_PLACES = 6
 """Places where the incumbent takes the most memory that the first relaxation looks at."""
 ENOUGH = 1e-6
@@ -36,6 +39,8 @@ RISE = 1e-5
 """A relative rise of the bound below this counts as none."""
 PATIENCE = 2
 """Rounds without a rise after which integers take over from fractions."""
+SLOW = 4.0
+"""Seconds for one linear program after which cutting finer leads nowhere."""
 MOST_CUTS = 12
 """New ends of stages in one round."""
 SAFETY = 1e-7
@@ -51,17 +56,23 @@ class Relaxing:
         self.bound = problem.ideal_cost
         self.exhausted = False
         """Nothing more can be gained this way."""
-        self._reduced = reduce_problem(problem, FREE_SHARE * problem.available)
+        slack = problem.budget - feasibility_floor(problem).bytes
+        self._reduced = reduce_problem(problem, min(FREE_SHARE * problem.available, FREE_SLACK * slack))
         self._cuts = _first_cuts(problem, incumbent)
         self._without_rise = 0
-        self._unsolved = 0
+        self._by_rounding = False
+        """Integer programs have become too hard."""
+
+    @property
+    def next_is_linear(self) -> bool:
+        """Linear programs take milliseconds, integer ones seconds."""
+        return self._by_rounding or self._without_rise < PATIENCE
 
     def advance(self, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
         """Solve the next program, linear or integer; what an integer solution says as a schedule, whether or not that fits."""
         relaxation = build_relaxation(self._reduced, self._runs())
-        if self._without_rise < PATIENCE:
-            self._solve_fractions(relaxation, watch)
-            return None
+        if self.next_is_linear:
+            return self._solve_fractions(relaxation, watch)
         return self._solve_integers(relaxation, watch, incumbent)
 
     def _runs(self) -> tuple[range, ...]:
@@ -73,13 +84,27 @@ class Relaxing:
         self._without_rise = 0 if risen and kind == "linear" else self._without_rise + 1
         watch.on_event(Event("bounding", bound=self.bound, message=f"{kind} relaxation, {len(relaxation.runs)} stages"))
 
-    def _solve_fractions(self, relaxation: Relaxation, watch: Watch) -> None:
+    def _solve_fractions(self, relaxation: Relaxation, watch: Watch) -> tuple[int, ...] | None:
+        begun = watch.elapsed
         solved = solve_linear(relaxation.form, watch)
         self._raise_bound(solved.bound * relaxation.unit, relaxation, watch, "linear")
         if solved.values is None:
             self.exhausted = True
-            return
-        memory = memory_within(self._reduced, relaxation, solved.values)
+            return None
+        found = self._rounded(relaxation, solved.values)
+        more = self._where_fractions_exceed(relaxation, solved.values)
+        if self._by_rounding:
+            more |= self._where_it_exceeds(found)
+        more -= self._cuts
+        self._cuts |= more
+        if not more:
+            self._without_rise = PATIENCE
+        if self._by_rounding and (not more or watch.elapsed - begun > SLOW):
+            self.exhausted = True
+        return found
+
+    def _where_fractions_exceed(self, relaxation: Relaxation, values: NDArray[np.float64]) -> set[int]:
+        memory = memory_within(self._reduced, relaxation, values)
         limit = self._reduced.scale.available * (1 + ENOUGH)
         worst: list[tuple[float, int]] = []
         for run in relaxation.runs:
@@ -87,10 +112,14 @@ class Relaxing:
                 place = run.start + int(np.argmax(memory[run.start : run.stop]))
                 if memory[place] > limit and place + 1 < run.stop:
                     worst.append((-float(memory[place]), place + 1))
-        if worst:
-            self._cuts.update(cut for _, cut in sorted(worst)[:MOST_CUTS])
-        else:
-            self._without_rise = PATIENCE
+        return {cut for _, cut in sorted(worst)[:MOST_CUTS]}
+
+    def _rounded(self, relaxation: Relaxation, values: NDArray[np.float64]) -> tuple[int, ...]:
+        """The schedule that keeps whatever the fractions keep more than half of."""
+        padded = np.append(values, 0.0)
+        free = np.flatnonzero(~self._reduced.counted).tolist()
+        kept = [{*np.flatnonzero(padded[row] > 0.5).tolist(), *free} for row in relaxation.keep[:-1]]
+        return just_in_time(self.problem, complete(self.problem, relaxation.runs, kept))
 
     def _solve_integers(self, relaxation: Relaxation, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
         settings = replace(self.settings, gap=self.settings.gap / 5)
@@ -100,11 +129,14 @@ class Relaxing:
         if result.status is Status.INFEASIBLE or result.values is None:
             self.exhausted = True
             return None
-        self._unsolved = 0 if result.status is Status.OPTIMAL else self._unsolved + 1
         found = just_in_time(self.problem, self._as_sequence(relaxation, result.values))
+        if result.status is not Status.OPTIMAL:
+            self._by_rounding = True
+            return found
         more = self._where_it_exceeds(found)
         self._cuts |= more
-        self.exhausted = self._unsolved == 2 or not more
+        self._without_rise = PATIENCE - 1
+        self.exhausted = not more
         return found
 
     def _as_sequence(self, relaxation: Relaxation, values: NDArray[np.float64]) -> tuple[int, ...]:
