@@ -28,7 +28,7 @@ TASK, ANSWER = "checkmate-task", "checkmate-answer"
 VERSION = 1
 _ANSWER_KEYS = (
     *("format", "version", "status", "stop", "sequence", "bound", "bound_scope", "reason", "smallest_budget"),
-    *("binding_operation", "provenance", "run", "versions"),
+    *("binding_operation", "provenance", "run", "versions", "warnings"),
 )
 
 Choice = TypeVar("Choice", bound=Enum)
@@ -57,6 +57,8 @@ class Answer:
     solution: Solution
     run: Run
     versions: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    """Parts of the work that failed, such as a solver that crashed: without them the result might be better."""
 
 
 def render_task(task: Task, version: str) -> str:
@@ -120,6 +122,7 @@ def render_answer(answer: Answer) -> dict[str, object]:
         },
         "run": render_run(answer.run),
         "versions": dict(answer.versions),
+        "warnings": list(answer.warnings),
         "sequence": None if solution.sequence is None else list(solution.sequence),
     }
 
@@ -141,7 +144,8 @@ def parse_answer(document: object, problem: Problem, where: str) -> Answer:
         bound_scope=top.text("bound_scope", empty=True),
     )
     versions = top.child("versions")
-    return Answer(solution, parse_run(top.child("run")), {key: versions.text(key) for key in versions.content})
+    stated = {key: versions.text(key) for key in versions.content}
+    return Answer(solution, parse_run(top.child("run")), stated, top.texts("warnings"))
 
 
 def _sequence(top: Fields, count: int) -> tuple[int, ...] | None:

@@ -183,3 +183,14 @@ def test_a_worker_ends_when_whoever_started_it_is_killed(tmp_path: Path) -> None
             return
         time.sleep(0.05)
     pytest.fail("the worker is still there")
+
+
+def test_a_batch_tells_of_it_and_does_not_keep_what_came_of_it(faulty: Path) -> None:
+    """The worker is a process of its own: there the wheel is a file on its path."""
+    (faulty / "wheels").mkdir()
+    (faulty / "wheels" / "highspy.py").write_text("import os; os.abort()")
+    (faulty / "jobs.yaml").write_text("jobs: [{graph: chain.json, budget: 4, strategy: optimal, time-limit: 20s}]")
+    ran = run(faulty, "batch", "jobs.yaml", "--cache", "cache", "--json", PYTHONPATH=str(faulty / "wheels"))
+    assert ran.code == 0
+    assert "note: chain-4: the solver HiGHS failed: it crashed (SIGABRT)" in ran.err
+    assert not list((faulty / "cache").rglob("*.json"))

@@ -179,6 +179,8 @@ class Batch:
 
     def _accept(self, ready: Ready, text: str) -> None:
         answer = read_reply(text, ready.problem)
+        for warning in answer.warnings:
+            self.listener.on_note(f"{ready.job.name}: {warning}")
         certified = certified_answer(ready.task, answer)
         self._remember(ready, answer)
         self._conclude(ready, answer, certified, from_cache=False)
@@ -242,7 +244,7 @@ class Batch:
         return (answer, certified) if certified.fits or answer.solution.status is Status.INFEASIBLE else None
 
     def _remember(self, ready: Ready, answer: Answer) -> None:
-        if self.cache is None or answer.solution.status not in _WORTH_KEEPING or not self._cache_works:
+        if self.cache is None or answer.solution.status not in _WORTH_KEEPING or answer.warnings or not self._cache_works:
             return
         about = {
             "checkmate": __version__,

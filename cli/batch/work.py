@@ -8,7 +8,7 @@ from ... import __version__
 from ...core import errors
 from ...core.certify import Certified, certify, run_strategy
 from ...core.errors import CheckmateError, LimitError
-from ...core.events import Watch
+from ...core.events import Event, Watch
 from ...core.history import History
 from ...core.problem import Problem
 from ...io.schedule_json import Run
@@ -38,13 +38,20 @@ def answer_text(text: str) -> str:
 
 def answer_task(task: Task) -> Answer:
     """Solve a task here and now."""
-    history = History()
+    warnings: dict[str, None] = {}
+
+    def note(event: Event) -> None:
+        if event.warning:
+            warnings[event.message] = None
+
+    history = History(note)
     watch = history.watch = Watch(task.time_limit, history.on_event)
     certified = run_strategy(task.problem, task.strategy, task.settings, watch)
     solution = certified.solution
     outcome = None if certified.simulation is None else outcome_of(certified, task.problem, 0, task.settings.gap)
     progress = () if outcome is None else history.concluded(outcome.seconds, outcome.cost, outcome.bound)
-    return Answer(solution, Run(round(certified.seconds, 6), now(), progress), versions_of(solution.provenance))
+    run = Run(round(certified.seconds, 6), now(), progress)
+    return Answer(solution, run, versions_of(solution.provenance), tuple(warnings))
 
 
 def read_reply(text: str, problem: Problem) -> Answer:
