@@ -67,11 +67,8 @@ class SweepRun:
         """The smallest budget for which a schedule is found: where a curve begins. The proven limit, if nothing better than the peak is."""
         stored = self._stored(SMALLEST, 0)
         if stored is None or not stored.serves(self.solving.time_limit):
-            from ..core.search.warm import warm_up
             from ..core.strategies.smallest import find_smallest
 
-            warm_up()
-            watch.restart()
             smallest = find_smallest(self.prepared.problem, self.solving.settings_for("auto"), watch)
             ideal = self.prepared.problem.ideal_cost
             finding = Finding(

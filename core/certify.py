@@ -31,11 +31,9 @@ class Certified:
 def run_strategy(problem: Problem, strategy: str, settings: Settings, watch: Watch) -> Certified:
     """Run one strategy by name and certify its schedule, whether or not it fits the budget."""
     if problem.count and (strategy == "auto" or settings.order == "search"):
-        from .search.warm import warm_up  # imports numba, which takes a while
+        from .search.warm import warm_up_before  # imports numba, which takes a while
 
-        watch.on_event(Event("loading the search (compiled on first use)"))
-        warm_up()
-        watch.restart()
+        warm_up_before(watch)
     begun = watch.elapsed
     run = get_strategy(strategy)
     if not problem.count:

@@ -28,7 +28,7 @@ def solve_point(problem: Problem, strategy: str, settings: Settings, watch: Watc
         if watch.expired:
             stop = Stop.INTERRUPTED if watch.interrupted() else Stop.TIME_LIMIT
             break
-        found = finding_of(problem, run_strategy(problem, name, settings, watch))
+        found = finding_of(problem, run_strategy(problem, name, settings, watch.part(watch.remaining)))
         seconds += found.seconds
         if found.sequence is not None and found.peak <= problem.budget:
             fitting.append(found)

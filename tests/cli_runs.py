@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
+import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +48,28 @@ def run(folder: Path, *arguments: str | Path, stdin: bytes = b"", encoding: str 
     return Ran(int(code), out.buffer.getvalue().decode(encoding), err.buffer.getvalue().decode(encoding))  # type: ignore[attr-defined]
 
 
+def interrupted(folder: Path, is_time: Callable[[str], bool], *arguments: str | Path, times: int = 1) -> Ran:
+    """One command line with --verbose in a process of its own, and Ctrl-C as a terminal sends it, when a line on stderr says it is time.
+
+    The second Ctrl-C, if asked for, comes as soon as the first is acknowledged. Stderr is what comes after that.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", "checkmate", *map(str, arguments), "-v"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    for sign in [is_time, *[lambda line: "Ctrl-C again" in line] * (times - 1)]:
+        assert any(map(sign, process.stderr)), "it ended before its time"
+        os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    return Ran(process.returncode, out, err)
+
+
 def chain_document(layers: int) -> dict[str, Any]:
     """The unit-cost chain: operations 0..2L, i read by i + 1 and, for i < L, by 2L - i."""
     last = 2 * layers
@@ -65,6 +90,16 @@ def chain_document(layers: int) -> dict[str, Any]:
 def write_chain(folder: Path, layers: int = 8, name: str = "chain.json") -> Path:
     path = folder / name
     path.write_text(json.dumps(chain_document(layers)))
+    return path
+
+
+def write_uneven_chain(folder: Path) -> Path:
+    """A chain that keeps a search busy: values of many sizes."""
+    document = chain_document(150)
+    for number, operation in enumerate(document["operations"]):
+        operation["bytes"] = 1000 + number * number % 997
+    path = folder / "chain.json"
+    path.write_text(json.dumps(document))
     return path
 
 

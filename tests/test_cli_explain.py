@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from cli_runs import chain_document, run
+from cli_runs import chain_document, interrupted, run, write_uneven_chain
 from looked_at_schedules import solved_chain, without_graph
 
 DOCUMENTED = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -95,23 +92,9 @@ def test_bad_requests_are_one_line(tmp_path: Path, arguments: list[str], words: 
 
 
 def test_ctrl_c_still_explains(tmp_path: Path) -> None:
-    document = chain_document(150)
-    for number, operation in enumerate(document["operations"]):
-        operation["bytes"] = 1000 + number * number % 997
-    (tmp_path / "chain.json").write_text(json.dumps(document))
+    write_uneven_chain(tmp_path)
     assert run(tmp_path, "solve", "chain.json", "--budget", "40%", "--strategy", "chen-greedy", "-o", "a.json").code == 0
-    process = subprocess.Popen(
-        [sys.executable, "-m", "checkmate", "explain", "a.json", "--time-limit", "10m", "-v"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-    assert process.stderr is not None
-    assert any("best" in line for line in process.stderr)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "best found so far" in err
-    assert "What 10 % more budget would gain" in out
+    ran = interrupted(tmp_path, lambda line: "best" in line, "explain", "a.json", "--time-limit", "10m")
+    assert ran.code == 130
+    assert "best found so far" in ran.err
+    assert "What 10 % more budget would gain" in ran.out

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
-from cli_runs import files_in, run, write_chain
+from cli_runs import files_in, interrupted, run, write_chain
 from onnx import TensorProto, helper
 
 from checkmate.sample_graphs.forward import classifier
@@ -164,32 +161,9 @@ def test_a_forward_model_of_fixed_batch_is_given_others(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_gives_the_largest_so_far(forward: Path) -> None:
-    command = [
-        "max-batch",
-        "forward.onnx",
-        "--loss",
-        "cross-entropy",
-        "--budget",
-        "250kB",
-        "--strategies",
-        "keep-all,auto",
-        "--time-limit",
-        "10m",
-    ]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "checkmate", *command, "--json", "-v"],
-        cwd=forward,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-    assert process.stderr is not None
-    assert any("auto: batch" in line for line in process.stderr)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "sizes not tried may work" in err
-    found = json.loads(out)
-    assert found["status"] == "interrupted"
-    assert rows(found)["keep-all"]["size"] > 0
+    command = ["max-batch", "forward.onnx", "--loss", "cross-entropy", "--budget", "250kB", "--strategies", "keep-all,auto"]
+    ran = interrupted(forward, lambda line: "auto: batch" in line, *command, "--time-limit", "10m", "--json")
+    assert ran.code == 130
+    assert "sizes not tried may work" in ran.err
+    assert ran.json["status"] == "interrupted"
+    assert rows(ran.json)["keep-all"]["size"] > 0

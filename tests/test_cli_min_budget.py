@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import signal
-import subprocess
-import sys
+import time
 from pathlib import Path
 
 import pytest
-from cli_runs import files_in, run, write_chain
+from cli_runs import files_in, interrupted, run, write_chain, write_uneven_chain
 from oracles import unrestricted_optimum
 from random_graphs import random_problem
 from test_order import all_orders, wide
@@ -118,22 +116,15 @@ def test_the_schedule_is_written_where_asked_and_solve_agrees(tmp_path: Path) ->
 
 
 def test_ctrl_c_gives_the_best_so_far(tmp_path: Path) -> None:
-    document = json.loads(write_chain(tmp_path, layers=150).read_text())
-    for number, operation in enumerate(document["operations"]):
-        operation["bytes"] = 1000 + number * number % 997
-    (tmp_path / "chain.json").write_text(json.dumps(document))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "checkmate", "min-budget", "chain.json", "--time-limit", "10m", "-v"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-    assert process.stderr is not None
-    assert any("found" in line for line in process.stderr)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "smallest budget found so far" in err
-    assert "budget" in out
+    write_uneven_chain(tmp_path)
+    ran = interrupted(tmp_path, lambda line: "found" in line, "min-budget", "chain.json", "--time-limit", "10m")
+    assert ran.code == 130
+    assert "smallest budget found so far" in ran.err
+    assert "budget" in ran.out
+
+
+def test_what_goes_before_the_search_takes_none_of_its_time() -> None:
+    """A watch that has run out, as it might while kernels are compiled, still leaves the search all its time."""
+    problem = wide(5)
+    late = Watch(20.0, started=time.monotonic() - 60.0)
+    assert find_smallest(problem, Settings(order="search"), late) == find_smallest(problem, Settings(order="search"), Watch(20.0))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import signal
-import subprocess
 import sys
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -14,7 +12,7 @@ from unittest.mock import patch
 
 import jsonschema
 import pytest
-from cli_runs import Ran, files_in, run, write_chain
+from cli_runs import Ran, files_in, interrupted, run, write_chain, write_uneven_chain
 
 from checkmate.core.strategies import HEURISTICS
 
@@ -202,30 +200,19 @@ def test_without_matplotlib_a_picture_is_refused_and_the_rest_is_written(tmp_pat
     assert files_in(tmp_path) == {"chain.json", "chain.sweep.json", "chain.sweep.csv", "chain.sweep.points.json"}
 
 
+def is_at_auto(line: str) -> bool:
+    return "auto at" in line and "100" not in line and "66 %" in line
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, workers: str) -> None:
-    document = json.loads(write_chain(tmp_path, layers=150).read_text())
-    for number, operation in enumerate(document["operations"]):
-        operation["bytes"] = 1000 + number * number % 997
-    (tmp_path / "chain.json").write_text(json.dumps(document))
+    write_uneven_chain(tmp_path)
     command = ["sweep", "chain.json", "--budgets", "30%,40%,100%", "--strategies", "keep-all,auto", "--time-limit", "10m"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "checkmate", *command, "--workers", workers, "--json", "-v"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-    assert process.stderr is not None
-    assert any("auto at" in line and "100" not in line and "66 %" in line for line in process.stderr)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "goes on from there" in err
-    found = json.loads(out)
-    check_schema("sweep", found)
-    assert found["status"] == "interrupted"
+    ran = interrupted(tmp_path, is_at_auto, *command, "--workers", workers, "--json")
+    assert ran.code == 130
+    assert "goes on from there" in ran.err
+    check_schema("sweep", ran.json)
+    assert ran.json["status"] == "interrupted"
     kept = json.loads((tmp_path / "chain.sweep.points.json").read_text())["points"].values()
     assert {entry["strategy"] for entry in kept} >= {"keep-all"}
     assert "interrupted" not in {entry["stop"] for entry in kept}

@@ -18,6 +18,7 @@ from ..runtime import Runtime
 from ..schedule import expand
 from ..search.local import search
 from ..search.order import find_order, order_for_budget
+from ..search.warm import warm_up_before
 from ..sequence import profile
 from ..settings import Settings
 from ..simulate import simulate
@@ -51,6 +52,8 @@ class Smallest:
 
 def find_smallest(problem: Problem, settings: Settings, watch: Watch) -> Smallest:
     """Search until the limit is met, the descents have run out or time is up. `settings.order` says whether the order may change."""
+    if problem.count:
+        warm_up_before(watch)
     work = _Smallest(problem, settings, watch)
     if problem.count:
         work.run()
