@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..events import Event, Watch
-from ..milp.formulation import Formulated
 from ..milp.liveness import build_liveness
+from ..milp.relaxation import build_relaxation, reduce_problem
 from ..milp.runs import liveness_entries, merged_runs, single_runs
-from ..milp.windows import build_windows
 from ..problem import Problem
 from ..result import Solution, Status, Stop
 from ..sequence import just_in_time, profile, prune
@@ -27,9 +27,13 @@ SAMPLES = 24
 """Randomized roundings of one LP."""
 LP_ENTRIES = 80_000
 """Largest full relaxation that is solved; a larger graph gets the merged-stage one."""
-WINDOWS = 40
-WINDOW_OPERATIONS = 8_000
-"""The most stages of the merged-stage relaxation, and the most stages times operations: it is built anew for every epsilon."""
+WINDOWS = 24
+WINDOW_OPERATIONS = 20_000
+"""The most stages of the merged-stage relaxation, and the most stages times operations: it is solved anew for every epsilon."""
+FREE_SHARE = 3e-4
+"""Values below this share of the available memory are kept without asking."""
+
+Shares = NDArray[np.float64]
 
 
 def lp_rounding(problem: Problem, settings: Settings, watch: Watch) -> Solution:
@@ -47,11 +51,6 @@ def lp_rounding(problem: Problem, settings: Settings, watch: Watch) -> Solution:
 def round_relaxation(problem: Problem, settings: Settings, watch: Watch) -> tuple[int, ...] | None:
     """The cheapest rounding that fits, over epsilons, thresholds and samples."""
     exact = liveness_entries(problem, single_runs(problem)) <= LP_ENTRIES
-    build, runs = (
-        (build_liveness, single_runs(problem))
-        if exact
-        else (build_windows, merged_runs(problem, max(8, min(WINDOWS, WINDOW_OPERATIONS // problem.count))))
-    )
     best: tuple[int, ...] | None = None
     best_cost = float("inf")
     draw = np.random.default_rng(settings.seed)
@@ -62,15 +61,15 @@ def round_relaxation(problem: Problem, settings: Settings, watch: Watch) -> tupl
         if watch.expired or infeasible(tightened) is not None or misses == 2:
             break
         watch.on_event(Event("lp-rounding", message=f"epsilon {epsilon}"))
-        formulated = build(tightened, runs)
-        relaxed = get_solver(settings.solver).solve(formulated.form.relaxed(), settings, watch)
-        if relaxed.values is None:
+        relaxed = (_kept_in_all_stages if exact else _kept_over_ends)(tightened, settings, watch)
+        if relaxed is None:
             break
+        runs, shares = relaxed
         improved = False
-        for kept in _roundings(formulated, relaxed.values, draw):
+        for kept in _roundings(shares, draw):
             if watch.interrupted():
                 break
-            sequence = complete(problem, formulated.runs, kept)
+            sequence = complete(problem, runs, kept)
             for candidate in (sequence, just_in_time(problem, sequence)):
                 made = profile(problem, candidate)
                 if made.peak <= problem.budget and made.cost < best_cost:
@@ -79,26 +78,37 @@ def round_relaxation(problem: Problem, settings: Settings, watch: Watch) -> tupl
     return best
 
 
-def _roundings(formulated: Formulated, values: np.ndarray, draw: np.random.Generator) -> Iterator[list[set[int]]]:
-    """S by thresholds, then by chance with S as the probability: one draw per value for all stages, so that retention is not torn apart."""
-    share: dict[tuple[int, int], float] = {}
-    for index, variable in formulated.keep.items():
+def _kept_in_all_stages(problem: Problem, settings: Settings, watch: Watch) -> tuple[tuple[range, ...], Shares] | None:
+    """S of the LP relaxation of the exact model: one row per stage, one column per value."""
+    formulated = build_liveness(problem, single_runs(problem))
+    solved = get_solver(settings.solver).solve(formulated.form.relaxed(), settings, watch)
+    if solved.values is None:
+        return None
+    shares = np.zeros((len(formulated.runs), len(problem.size)))
+    for (stage, value), variable in formulated.keep.items():
         column = formulated.form.column_of.get(id(variable))
-        share[index] = 0.0 if column is None else float(values[column])
-    stages = len(formulated.runs)
+        if column is not None:
+            shares[stage, value] = solved.values[column]
+    return formulated.runs, shares
 
-    def kept(limits: Sequence[float]) -> list[set[int]]:
-        sets: list[set[int]] = [set() for _ in range(stages)]
-        for (stage, value), amount in share.items():
-            if amount > limits[value]:
-                sets[stage].add(value)
-        return sets
 
-    count = len(formulated.problem.size)
-    for threshold in THRESHOLDS:
-        yield kept([threshold] * count)
-    for _ in range(SAMPLES):
-        yield kept(draw.uniform(0.02, 0.98, count).tolist())
+def _kept_over_ends(problem: Problem, settings: Settings, watch: Watch) -> tuple[tuple[range, ...], Shares] | None:
+    """S of the merged-stage relaxation, for large graphs; what is free there is kept."""
+    reduced = reduce_problem(problem, FREE_SHARE * problem.available)
+    relaxation = build_relaxation(reduced, merged_runs(problem, max(8, min(WINDOWS, WINDOW_OPERATIONS // problem.count))))
+    solved = get_solver(settings.solver).solve(relaxation.form, settings, watch)
+    if solved.values is None:
+        return None
+    shares = np.append(solved.values, 0.0)[relaxation.keep[:-1]]
+    shares[:, ~reduced.counted] = 1.0
+    return relaxation.runs, shares
+
+
+def _roundings(shares: Shares, draw: np.random.Generator) -> Iterator[list[set[int]]]:
+    """S by thresholds, then by chance with S as the probability: one draw per value for all stages, so that retention is not torn apart."""
+    count = shares.shape[1]
+    for limits in (*(np.full(count, threshold) for threshold in THRESHOLDS), *(draw.uniform(0.02, 0.98, count) for _ in range(SAMPLES))):
+        yield [set(np.flatnonzero(row > limits).tolist()) for row in shares]
 
 
 def complete(problem: Problem, runs: Sequence[range], kept: Sequence[set[int]]) -> tuple[int, ...]:
