@@ -98,6 +98,29 @@ def test_sqrt_recomputes_each_segment_once_when_its_backward_begins(strategy: st
     assert solve(strategy, chain(9)).sequence == expected
 
 
+@pytest.mark.parametrize("strategy", sorted(set(HEURISTICS) - {"keep-all"}))
+def test_what_the_backward_pass_does_not_need_is_computed_once_and_changes_nothing_else(strategy: str) -> None:
+    """Each layer makes a statistic as well, and between the passes stand updates of those and a loss nobody reads."""
+    layers = 9
+    plain = chain(layers)
+    specs = []
+    for number, spec in enumerate(operation(number, []) for number in range(plain.count)):
+        reads = tuple(f"v{plain.producer[value]}" for value in plain.inputs[number])
+        made = (*spec.outputs, ValueSpec(f"s{number}", 0)) if number < layers else spec.outputs
+        specs.append(replace(spec, inputs=reads, outputs=made, backward=plain.backward[number]))
+    beside = [OperationSpec(f"update{number}", "op", (f"s{number}",), (ValueSpec(f"u{number}", 0),)) for number in range(layers)]
+    beside.append(OperationSpec("loss", "op", (f"v{layers - 1}",), (ValueSpec("loss", 0),)))
+    specs[layers:layers] = [replace(spec, work=Work(cost=1.0)) for spec in beside]
+    problem = problem_of(specs, outputs=("loss", *(f"u{number}" for number in range(layers))))
+    names = [problem.graph.operations[place].name for place in problem.graph_operation]
+    for budget in (LARGEST_BYTES, 7, 6):
+        found, wanted = solve(strategy, problem, problem.base + budget).sequence, solve(strategy, plain, budget).sequence
+        assert found is not None
+        assert wanted is not None
+        assert [names[step] for step in found if names[step].startswith("o")] == [f"o{step}" for step in wanted]
+        assert len(found) == len(wanted) + len(beside)
+
+
 def test_pinned_operations_are_kept_instead_of_dropped() -> None:
     expected = (*range(11), 7, 11, 12, 13, 3, 4, 14, 15, 16, 0, 1, 17, 18)
     assert solve("chen-sqrt", chain(9, pinned=6)).sequence == expected

@@ -18,16 +18,14 @@ def with_checkpoints(forward: ForwardPass, checkpoints: Sequence[int], times: in
     problem = forward.problem
     retention = Retention(problem)
     retention.hold_for_readers()
-    for operation in range(problem.count):
-        if operation not in forward.rank:
-            retention.hold_to_the_end(operation)
+    forward.hold_the_rest(retention)
     for rank in checkpoints:
         retention.hold_to_the_end(forward.operations[rank])
     count = len(forward.operations)
     for begin, end in zip([0, *checkpoints], [*checkpoints, count], strict=True):
         if begin == end:
             continue
-        filled = forward.operations[end] if end < count else forward.operations[-1] + 1
+        filled = forward.operations[end] if end < count else forward.returns[-1]
         for operation in forward.operations[begin:end]:
             retention.hold(operation, operation + 1, filled)
             retention.hold(operation, forward.returns[end - 1], forward.leaves(begin))

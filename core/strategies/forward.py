@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..problem import Problem
+from .retention import Retention
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +20,8 @@ class ForwardPass:
 
     problem: Problem
     operations: tuple[int, ...]
+    beside: tuple[int, ...] = ()
+    """Operations that are neither backward nor of use to the backward pass, such as updates of running statistics."""
 
     @cached_property
     def rank(self) -> dict[int, int]:
@@ -52,8 +55,9 @@ class ForwardPass:
         stages: list[int] = []
         places: list[float] = []
         forward = self.rank
+        skipped = {*self.operations, *self.beside}
         for stage in range(self.problem.count):
-            if stage in forward:
+            if stage in skipped:
                 continue
             read = [forward[maker] for maker in (self.problem.producer[value] for value in self.problem.inputs[stage]) if maker in forward]
             if read:
@@ -70,14 +74,27 @@ class ForwardPass:
         """The last stage before the backward pass goes on to lower ranks."""
         return self.returns[rank - 1] - 1 if rank > 0 else self.problem.count - 1
 
+    def hold_the_rest(self, retention: Retention) -> None:
+        """Whatever is not of the forward pass is computed once: it is held for as long as it is read, and so is what it needs beside it."""
+        for operation in range(self.problem.count):
+            if operation not in self.rank:
+                retention.hold_to_the_end(operation)
+        for operation in self.beside:
+            for value in self.problem.inputs[operation]:
+                retention.hold_until(value, operation)
+
 
 def forward_pass(problem: Problem) -> ForwardPass:
-    """The operations the file does not call backward; if it calls none so, those up to the moment when most values wait for a reader.
+    """What the file does not call backward, and the backward pass depends on.
 
-    Counted in values, not bytes: gradients of the first layers are often larger than everything the last layers keep.
+    If it calls nothing backward: the operations up to the moment when most values wait for a reader. Counted in values, not bytes:
+    gradients of the first layers are often larger than everything the last layers keep.
     """
     if any(problem.backward):
-        return ForwardPass(problem, tuple(operation for operation, backward in enumerate(problem.backward) if not backward))
+        needed = _needed_by_backward(problem)
+        others = [operation for operation, backward in enumerate(problem.backward) if not backward]
+        forward, beside = ([operation for operation in others if needed[operation] is wanted] for wanted in (True, False))
+        return ForwardPass(problem, tuple(forward), tuple(beside))
     change = [0] * (problem.count + 1)
     for value, users in enumerate(problem.consumers):
         if users:
@@ -89,6 +106,16 @@ def forward_pass(problem: Problem) -> ForwardPass:
         if waiting > most:
             most, turn = waiting, operation
     return ForwardPass(problem, tuple(range(turn + 1)))
+
+
+def _needed_by_backward(problem: Problem) -> list[bool]:
+    """By operation: does a backward operation read what it makes, directly or through others?"""
+    needed = [False] * problem.count
+    for operation in reversed(range(problem.count)):
+        if needed[operation] or problem.backward[operation]:
+            for value in problem.inputs[operation]:
+                needed[problem.producer[value]] = True
+    return needed
 
 
 def _falling(places: list[float]) -> list[float]:

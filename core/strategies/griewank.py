@@ -36,9 +36,7 @@ def with_slots(forward: ForwardPass, slots: int) -> tuple[int, ...] | None:
     problem = forward.problem
     retention = Retention(problem)
     retention.hold_in_use()
-    for operation in range(problem.count):
-        if operation not in forward.rank:
-            retention.hold_to_the_end(operation)
+    forward.hold_the_rest(retention)
     for rank, goal in stored_states(len(forward.operations), slots):
         since = 0 if goal is None else forward.returns[goal] + 1
         retention.hold(forward.operations[rank], since, forward.leaves(rank))

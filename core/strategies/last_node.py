@@ -15,11 +15,9 @@ def last_node(problem: Problem, settings: Settings, watch: Watch) -> Solution:
     """Keep of the forward pass only what was just computed and what the next operation reads; recompute all else when it is needed."""
     retention = Retention(problem)
     retention.hold_in_use()
-    rest = set(range(problem.count))
-    for operation in forward_pass(problem).operations:
+    forward = forward_pass(problem)
+    forward.hold_the_rest(retention)
+    for operation in forward.operations:
         retention.hold(operation, operation + 1, operation + 1)
-        rest.discard(operation)
-    for operation in rest:
-        retention.hold_to_the_end(operation)
     sequence = retention.sequence()
     return too_long() if sequence is None else judged(problem, sequence)

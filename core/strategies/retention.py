@@ -40,6 +40,10 @@ class Retention:
         """Hold what an operation makes for as long as anybody reads it: it is never computed again."""
         self.hold(operation, operation + 1, self._problem.count - 1)
 
+    def hold_until(self, value: int, stage: int) -> None:
+        """Hold one value from when it is first made until this stage."""
+        self._held[value].append((self._problem.producer[value] + 1, stage))
+
     def hold_for_readers(self) -> None:
         """Hold every value into the stages of its readers: whatever made it just before, it is not made again."""
         for value, users in enumerate(self._problem.consumers):
