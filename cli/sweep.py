@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from ..core.errors import InputError
-from ..core.events import Watch
+from ..core.events import Event, Watch
 from ..core.points import BEST_HEURISTIC
 from ..core.strategies import STRATEGIES
 from ..core.units import Budget, format_bytes
@@ -28,7 +28,7 @@ from .render import Column, Fact, Row, blank, show_facts, show_lines, show_table
 from .session import Session, speaks_unicode
 from .sweep_files import SweepFiles, choose_files, write_files
 from .sweep_run import SweepRun, run_here, run_in_workers
-from .sweep_workers import Task
+from .sweep_tasks import Task
 from .training import TrainingRequest, training_options
 
 DEFAULT_STRATEGIES = ("auto", "keep-all", BEST_HEURISTIC)
@@ -152,7 +152,9 @@ def _solve_all(run: SweepRun, workers: int, interruption: Interruption, progress
     if workers == 1:
         run_here(run, lambda: interruption.requested, begin)
     else:
-        run_in_workers(run, workers, lambda: interruption.requested, tell)
+        run_in_workers(
+            run, workers, lambda: interruption.requested, tell, lambda text: progress.on_event(Event("", message=text, warning=True))
+        )
 
 
 def _deliver(session: Session, found: Sweep, files: SweepFiles) -> None:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from pathlib import Path
 
 from .. import __version__
 from ..core.curve import BUDGET_FREE, Curve, Finding, Point
 from ..core.digest import graph_digest, problem_digest
-from ..core.errors import VerificationError
+from ..core.errors import LimitError, VerificationError
 from ..core.events import Watch
 from ..core.points import recertified, solve_point
 from ..core.result import Status, Stop
 from ..core.units import format_bytes
 from ..io.sweep_json import Baseline, Sweep, SweepRow
 from ..io.sweep_points import PointStore, Stored, point_key
+from .local_crew import BROKEN, LocalCrew
 from .options import SolvingRequest
 from .pipeline import Prepared, what_binds
-from .sweep_workers import Task, Workers
+from .sweep_tasks import Solved, Task, solve_beside, solve_task
 
 SMALLEST = "min-budget"
 """What the search for the smallest budget is stored as."""
+_GLANCE = 0.2
+"""Seconds between two looks at what the workers do, and whether the user wants them to stop."""
 
 
 class SweepRun:
@@ -96,11 +100,12 @@ class SweepRun:
                 return Task(strategy, budget, settings, self.solving.time_limit)
         return None
 
-    def finish(self, task: Task, finding: Finding) -> None:
-        """Take in what a task found; only a run that was not broken off is kept for later."""
+    def finish(self, task: Task, solved: Solved) -> None:
+        """Take in what a task found; only a run that was not broken off, and in which nothing failed, is kept for later."""
+        finding = solved.finding
         self.curves[task.strategy].add(finding)
         self._origin[task.strategy, task.budget] = "solved"
-        if finding.stop is not Stop.INTERRUPTED:
+        if finding.stop is not Stop.INTERRUPTED and not solved.warnings:
             self._store.keep(self._key(task.strategy, task.budget), Stored(task.strategy, finding, task.time_limit))
 
     @property
@@ -201,28 +206,52 @@ class SweepRun:
 def run_here(run: SweepRun, interrupted: Callable[[], bool], begin: Callable[[Task], Watch]) -> None:
     """All points, one after the other, in this process."""
     while not interrupted() and (task := run.next_task()) is not None:
-        finding = task.run(run.prepared.problem, begin(task))
-        if not (interrupted() and finding.sequence is None):
-            run.finish(task, finding)
+        _take(run, task, solve_task(run.prepared.problem, task, begin(task)), interrupted)
 
 
-def run_in_workers(run: SweepRun, count: int, interrupted: Callable[[], bool], tell: Callable[[Sequence[Task]], None]) -> None:
+def run_in_workers(
+    run: SweepRun, count: int, interrupted: Callable[[], bool], tell: Callable[[Sequence[Task]], None], warn: Callable[[str], None]
+) -> None:
     """Several points at a time. The kernels are compiled here first, or every worker would do it."""
     if "auto" in run.curves:
         from ..core.search.warm import warm_up
 
         warm_up()
-    with Workers(run.prepared.problem, count) as workers:
-        told = False
+    problem = run.prepared.problem
+    crew = LocalCrew(count)
+    running: dict[Future[Solved], Task] = {}
+    told = False
+    try:
         while True:
-            while workers.has_room and not interrupted() and (task := run.next_task(workers.running)) is not None:
-                workers.start(task)
-            if not workers.running:
+            while len(running) < count and not interrupted() and (task := run.next_task(list(running.values()))) is not None:
+                running[crew.submit(solve_beside, (problem, task))] = task
+            if not running:
                 return
-            tell(workers.running)
-            for task, finding in workers.finished(0.2):
-                if not (interrupted() and finding.sequence is None):
-                    run.finish(task, finding)
+            tell(list(running.values()))
+            done, _ = wait(running, timeout=_GLANCE, return_when=FIRST_COMPLETED)
+            for future in done:
+                task = running.pop(future)
+                solved = _result(future, task)
+                for warning in solved.warnings:
+                    warn(warning)
+                _take(run, task, solved, interrupted)
             if interrupted() and not told:
                 told = True
-                workers.stop_soon()
+                crew.stop_soon()
+    finally:
+        crew.close()
+
+
+def _result(future: Future[Solved], task: Task) -> Solved:
+    try:
+        return future.result()
+    except BROKEN:
+        raise LimitError(
+            f"a worker died while solving {task.strategy} at {format_bytes(task.budget)}, perhaps for want of memory; finished points are "
+            "kept: run the same command again, with fewer --workers"
+        ) from None
+
+
+def _take(run: SweepRun, task: Task, solved: Solved, interrupted: Callable[[], bool]) -> None:
+    if not (interrupted() and solved.finding.sequence is None):
+        run.finish(task, solved)

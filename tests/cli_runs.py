@@ -48,12 +48,9 @@ def run(folder: Path, *arguments: str | Path, stdin: bytes = b"", encoding: str 
     return Ran(int(code), out.buffer.getvalue().decode(encoding), err.buffer.getvalue().decode(encoding))  # type: ignore[attr-defined]
 
 
-def interrupted(folder: Path, is_time: Callable[[str], bool], *arguments: str | Path, times: int = 1) -> Ran:
-    """One command line with --verbose in a process of its own, and Ctrl-C as a terminal sends it, when a line on stderr says it is time.
-
-    The second Ctrl-C, if asked for, comes as soon as the first is acknowledged. Stderr is what comes after that.
-    """
-    process = subprocess.Popen(
+def started(folder: Path, *arguments: str | Path) -> subprocess.Popen[str]:
+    """One command line with --verbose in a process of its own, as if alone in a terminal."""
+    return subprocess.Popen(
         [sys.executable, "-m", "checkmate", *map(str, arguments), "-v"],
         cwd=folder,
         stdout=subprocess.PIPE,
@@ -62,6 +59,20 @@ def interrupted(folder: Path, is_time: Callable[[str], bool], *arguments: str | 
         encoding="utf-8",
         start_new_session=True,
     )
+
+
+def workers_of(pid: int) -> list[int]:
+    """Children of a process that were started to work for it."""
+    children = (int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    return [child for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def interrupted(folder: Path, is_time: Callable[[str], bool], *arguments: str | Path, times: int = 1) -> Ran:
+    """One command line with --verbose in a process of its own, and Ctrl-C as a terminal sends it, when a line on stderr says it is time.
+
+    The second Ctrl-C, if asked for, comes as soon as the first is acknowledged. Stderr is what comes after that.
+    """
+    process = started(folder, *arguments)
     assert process.stderr is not None
     for sign in [is_time, *[lambda line: "Ctrl-C again" in line] * (times - 1)]:
         assert any(map(sign, process.stderr)), "it ended before its time"

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from batch_files import run_batch, small_batch, write_jobs
-from cli_runs import files_in, run, write_chain
+from cli_runs import files_in, run, started, workers_of, write_chain
 from test_cli_interruption import wait_for
 
 from checkmate.cli.batch.jobs import jobs_of
@@ -158,10 +157,7 @@ def test_jobs_from_stdin_are_relative_to_the_current_folder(tmp_path: Path) -> N
 
 
 def start_batch(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "checkmate", "batch", "jobs.yaml", "--cache", "cache", "--workers", "2", "-v", *arguments]
-    return subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", start_new_session=True
-    )
+    return started(folder, "batch", "jobs.yaml", "--cache", "cache", "--workers", "2", *arguments)
 
 
 def quick_and_slow(folder: Path, slow: str = SLOW) -> None:
@@ -251,9 +247,3 @@ def test_a_killed_worker_process_costs_nothing_but_time(tmp_path: Path) -> None:
     assert "a worker died" in err
     assert "resource_tracker" not in err
     assert json.loads(out)["succeeded"] == 4
-
-
-def workers_of(pid: int) -> list[int]:
-    """Children of a process that were started to work for it."""
-    children = (int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-    return [child for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]

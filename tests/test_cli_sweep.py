@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import signal
+import subprocess
 import sys
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -12,7 +15,7 @@ from unittest.mock import patch
 
 import jsonschema
 import pytest
-from cli_runs import Ran, files_in, interrupted, run, write_chain, write_uneven_chain
+from cli_runs import Ran, files_in, interrupted, run, started, workers_of, write_chain, write_uneven_chain
 
 from checkmate.core.strategies import HEURISTICS
 
@@ -216,3 +219,29 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, workers: str) -> None:
     kept = json.loads((tmp_path / "chain.sweep.points.json").read_text())["points"].values()
     assert {entry["strategy"] for entry in kept} >= {"keep-all"}
     assert "interrupted" not in {entry["stop"] for entry in kept}
+
+
+def test_the_second_ctrl_c_says_one_line_and_leaves_nobody_behind(tmp_path: Path) -> None:
+    """The pipe closes when the last worker is gone."""
+    write_uneven_chain(tmp_path)
+    command = ["sweep", "chain.json", "--budgets", "30%,40%,100%", "--strategies", "keep-all,auto", "--time-limit", "10m", "--workers", "2"]
+    ran = interrupted(tmp_path, is_at_auto, *command, times=2)
+    assert ran.code == 130
+    assert ran.err == "error: interrupted; what was finished is in chain.sweep.points.json\n"
+    assert ran.out == ""
+
+
+def test_a_worker_that_dies_is_told_and_what_was_finished_stays(tmp_path: Path) -> None:
+    write_uneven_chain(tmp_path)
+    command = ["sweep", "chain.json", "--budgets", "30%,40%", "--strategies", "ap-sqrt,auto", "--time-limit", "10m", "--workers", "2"]
+
+    def is_killed(line: str, process: subprocess.Popen[str]) -> bool:
+        return line.count("auto at") == 2 and bool([os.kill(worker, signal.SIGKILL) for worker in workers_of(process.pid)])
+
+    process = started(tmp_path, *command)
+    assert process.stderr is not None
+    assert any(is_killed(line, process) for line in process.stderr)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert err.splitlines()[-1].startswith("error: a worker died while solving auto")
+    assert json.loads((tmp_path / "chain.sweep.points.json").read_text())["points"]

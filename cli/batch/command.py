@@ -132,7 +132,8 @@ def _read_jobs(source: str) -> list[Any]:
 
 
 def _crew(scheduler: str | None, workers: int) -> Any:
-    from .crews import DaskCrew, LocalCrew
+    from ..local_crew import LocalCrew
+    from .crews import DaskCrew
 
     return LocalCrew(workers) if scheduler is None else DaskCrew(scheduler)
 

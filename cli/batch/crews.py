@@ -1,17 +1,12 @@
-"""Who does the work: processes on this machine, or a Dask cluster. Both give the standard library's futures: one loop for both."""
+"""Who does the work of a batch: processes on this machine (`local_crew`), or a Dask cluster. Both give futures: one loop for both."""
 
 from __future__ import annotations
 
 import logging
-import os
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Executor, Future
+from contextlib import suppress
 from importlib import import_module
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 from ...core.errors import InputError, LimitError, UnavailableError
@@ -25,7 +20,7 @@ class Crew(Protocol):
     def slots(self) -> int:
         """How many tasks are worked on at once."""
 
-    def submit(self, work: Callable[[str], str], text: str) -> Future[str]: ...
+    def submit(self, work: Callable[[str], str], text: str, /) -> Future[str]: ...
 
     def renew(self) -> None:
         """Replace a crew that broke down."""
@@ -35,38 +30,6 @@ class Crew(Protocol):
 
     def close(self) -> None:
         """Send everyone home at once, also in the middle of the work."""
-
-
-class LocalCrew:
-    """Processes of our own. They hold one end of a pipe: when the other end goes, because we end them or because we died, so do they."""
-
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
-        self._open()
-
-    def _open(self) -> None:
-        context = get_context("spawn")
-        leash, self._hand = context.Pipe(duplex=False)
-        with _untold_leaks():
-            self._pool: Executor = ProcessPoolExecutor(self._workers, mp_context=context, initializer=_follow, initargs=(leash,))
-
-    def slots(self) -> int:
-        return self._workers
-
-    def submit(self, work: Callable[[str], str], text: str) -> Future[str]:
-        with _without_ctrl_c():
-            return self._pool.submit(work, text)
-
-    def renew(self) -> None:
-        self.close()
-        self._open()
-
-    def explain(self, error: BaseException) -> BaseException:
-        return error
-
-    def close(self) -> None:
-        self._hand.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 class DaskCrew:
@@ -115,42 +78,3 @@ class DaskCrew:
         with suppress(Exception):
             self._executor.shutdown(wait=False)
             self._client.close(timeout=CONNECT_SECONDS)
-
-
-BROKEN = BrokenExecutor
-"""What futures raise whose worker is gone."""
-
-
-@contextmanager
-def _without_ctrl_c() -> Iterator[None]:
-    """Processes started meanwhile never hear of Ctrl-C, which a terminal sends to all: what to do about it is for us to say."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _untold_leaks() -> Iterator[None]:
-    """The tracker of shared resources starts meanwhile: it cleans up after workers that end at once, and need not tell the user."""
-    before = os.environ.get("PYTHONWARNINGS")
-    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker")))
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["PYTHONWARNINGS"]
-        else:
-            os.environ["PYTHONWARNINGS"] = before
-
-
-def _follow(leash: Connection) -> None:
-    """Watch the pipe from a thread of its own: solvers sit in native code for long."""
-
-    def wait() -> None:
-        with suppress(EOFError, OSError):
-            leash.poll(None)
-        os._exit(1)
-
-    threading.Thread(target=wait, name="leash", daemon=True).start()

@@ -24,13 +24,14 @@ from ...io.task_json import Answer, Task, parse_answer, render_answer, render_ta
 from ..conditions import Condition
 from ..exit_codes import ExitCode
 from ..failures import explain, one_line
+from ..local_crew import BROKEN
 from ..options import GraphRequest
 from ..outputs import Destinations, check_destinations
 from ..pipeline import Prepared, prepare, require_above_floor
 from ..schedule_files import check_model_can_be_written, write_results
 from ..solved import require_fitting, solved_fields
 from ..training import TrainingRequest, training_files, write_training_files
-from .crews import BROKEN, Crew
+from .crews import Crew
 from .jobs import Job
 from .rows import Finished, not_run
 from .work import answer_task, answer_text, certified_answer, read_reply
