@@ -35,8 +35,8 @@ def format_share(share: float) -> str:
 
 
 def format_change(share: float) -> str:
-    """`+1.97 %`, for what is above or below something."""
-    return f"{100 * share:+.2f} %"
+    """`+1.97 %`, for what is above or below something; what rounds to nothing is not below."""
+    return f"{round(100 * share, 2) + 0.0:+.2f} %"
 
 
 def exact_bytes(size: int) -> str:

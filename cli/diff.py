@@ -137,7 +137,11 @@ class _Comparison:
             *([Fact("budget", exact_bytes(budgets[1]), f"was {format_bytes(budgets[0])}")] if budgets[0] != budgets[1] else []),
             Fact("peak", exact_bytes(other.peak_bytes), _against(other.peak_bytes, one.peak_bytes, format_bytes(one.peak_bytes))),
             Fact("cost", format_cost(then, self.unit), _against(then, cost, format_cost(cost, self.unit))),
-            Fact("recomputed", count(other.recomputed, "time"), f"was {one.recomputed}"),
+            Fact(
+                "recomputed",
+                count(other.recomputed, "time"),
+                "the same" if one.recomputed == other.recomputed else f"was {count(one.recomputed, 'time')}",
+            ),
         ]
         if self.found.moved:
             names = ", ".join(shown(self.graph.operations[index].name) for index in self.found.moved[:SHOWN_NAMES])
@@ -156,8 +160,8 @@ class _Comparison:
         changes = [
             f"{format_bytes(abs(memory))} {'less' if memory < 0 else 'more'} memory" if memory else "",
             f"{format_cost(abs(cost), self.unit)}{share} {'cheaper' if cost < 0 else 'dearer'}" if cost else "",
-            f"{count(len(self.more), 'operation')} computed again more often" if self.more else "",
-            f"{count(len(self.less), 'operation')} less often" if self.less else "",
+            f"{count(len(self.more), 'operation')} recomputed more often" if self.more else "",
+            f"{count(len(self.less), 'operation')} recomputed less often" if self.less else "",
         ]
         return ", ".join(change for change in changes if change) or "another order of the same computations"
 

@@ -6,6 +6,7 @@ import shutil
 import textwrap
 from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 
 import click
 
@@ -108,7 +109,7 @@ def _explanation(opened: OpenSchedule) -> Explanation:
 def _larger(explanation: Explanation, more: Fraction, watch: Watch) -> LargerBudget:
     """Solve for the larger budget from the present schedule, which fits it too: what is found is worth telling if it is cheaper."""
     examined, document = explanation.schedule.examined, explanation.schedule.document
-    problem, present = examined.problem.with_budget(int(document.budget_bytes * (1 + more))), examined.simulation
+    problem, present = examined.problem.with_budget(ceil(document.budget_bytes * (1 + more))), examined.simulation
     nothing = LargerBudget(
         budget=problem.budget,
         share=more,
@@ -125,7 +126,10 @@ def _larger(explanation: Explanation, more: Fraction, watch: Watch) -> LargerBud
         return nothing
     settings = Settings(order="search", seed=document.seed, known=Known(examined.sequence))
     certified = run_strategy(problem, "auto", settings, watch)
-    nothing = replace(nothing, stop=certified.solution.stop, seconds=certified.seconds)
+    solution = certified.solution
+    nothing = replace(nothing, stop=solution.stop, seconds=certified.seconds)
+    if solution.bound is not None and solution.bound > problem.ideal_cost:
+        nothing = replace(nothing, bound=min(solution.bound, present.cost), bound_scope=solution.bound_scope)
     if certified.simulation is None or not certified.fits or certified.simulation.cost >= present.cost:
         return nothing
     found = outcome_of(certified, problem, examined.keep_all.peak_bytes, settings.gap)

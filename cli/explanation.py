@@ -131,9 +131,13 @@ def _about_larger(explanation: Explanation, larger: LargerBudget) -> Iterator[st
         return
     over = larger.cost / ideal - 1 if ideal > 0 else 0.0
     searched = f"found in {format_seconds(larger.seconds)}" + (", when the time was up" if larger.stop is Stop.TIME_LIMIT else "")
+    scope = "" if larger.bound_scope == "any" else " in that order"
+    if not larger.improved and larger.bound >= present * (1 - 1e-4):
+        yield f"Nothing: with {exact_bytes(larger.budget)} no schedule costs less than this one{scope}, which is proven."
+        return
     if not larger.improved:
-        most = format_cost(present - ideal, unit)
-        yield f"With {exact_bytes(larger.budget)} no cheaper schedule was {searched}. More than {most} cannot be gained."
+        most = format_cost(present - larger.bound, unit)
+        yield f"With {exact_bytes(larger.budget)} no cheaper schedule was {searched}. More than {most} cannot be gained{scope}."
         return
     yield (
         f"With {exact_bytes(larger.budget)} a schedule costs {format_cost(larger.cost, unit)}, {format_cost(present - larger.cost, unit)} "
@@ -142,7 +146,6 @@ def _about_larger(explanation: Explanation, larger: LargerBudget) -> Iterator[st
         f"{opened.examined.simulation.recomputed} ({searched})."
     )
     if larger.bound < larger.cost * (1 - 1e-4):
-        scope = "" if larger.bound_scope == "any" else " in that order"
         yield f"More than {format_cost(present - larger.bound, unit)} cannot be gained{scope}."
 
 

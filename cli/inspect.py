@@ -16,11 +16,13 @@ from .amounts import count, exact_bytes, format_cost, format_share, shown, sourc
 from .command import Command, option
 from .options import COSTS, GraphRequest, general_options, graph_options
 from .pipeline import Prepared, prepare, what_binds
-from .render import Column, Fact, Row, blank, show_facts, show_lines, show_table
+from .render import Column, Fact, Row, blank, screen_width, show_facts, show_lines, show_table
 from .session import Session, speaks_unicode
 from .timeline import draw_timeline, legend
 
 LARGEST = 10
+WIDEST_TIMELINE, LABELS = 70, 10
+"""Characters of the picture of memory, and of the labels beside it."""
 """How many of the largest values are listed."""
 
 
@@ -172,7 +174,8 @@ def _show_timeline(prepared: Prepared) -> None:
     base = prepared.problem.base
     key = legend(base, unicode=unicode)
     show_lines(
-        "Memory if everything is kept" + (f"   {key}" if key else ""), draw_timeline(prepared.keep_all.memory, base, unicode=unicode)
+        "Memory if everything is kept" + (f"   {key}" if key else ""),
+        draw_timeline(prepared.keep_all.memory, base, width=min(screen_width(sys.stdout) - LABELS, WIDEST_TIMELINE), unicode=unicode),
     )
 
 

@@ -96,7 +96,7 @@ class Answers:
     type=Parsed("SHARE", parse_allowance),
     default=ONE_FORWARD,
     show_default=True,
-    help="What recomputing may cost: 30% of the ideal cost, or one-forward pass.",
+    help="What recomputing may cost: a share of the ideal cost such as 30%, or one-forward, one more forward pass.",
 )
 @option(
     "--strategies",
@@ -281,7 +281,7 @@ def _show(answers: Answers, written: list[Path]) -> None:
     blank()
     columns = [
         *(Column("strategy"), Column(shown(answers.dimension), True), Column("of keep-all", True), Column("overhead", True)),
-        *(Column("peak", True), Column("time", True), Column("next")),
+        *(Column("peak", True), Column("time", True), Column("why not more")),
     ]
     rows = [_table_row(answer, answers.keep_all, best) for answer in answers.found]
     show_table(f"Largest {shown(answers.dimension)} that fits", columns, rows)

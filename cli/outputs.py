@@ -56,7 +56,11 @@ def report_path(schedule: str, output: str | None) -> Path:
     name = ("schedule" if schedule == "-" else _without(Path(schedule).name, (SCHEDULE_SUFFIX, ".json"))) + REPORT_SUFFIX
     if output is None:
         return Path(name)
-    return Path(output) / name if output.endswith(("/", os.sep)) or Path(output).is_dir() else Path(output)
+    if output.endswith(("/", os.sep)) or Path(output).is_dir():
+        return Path(output) / name
+    if Path(output).suffix.lower() not in (".html", ".htm") and not _is_device(Path(output)):
+        raise InputError(f"a report is an HTML page, not {output!r}; name a page.html, or a folder with a slash at its end")
+    return Path(output)
 
 
 def check_destinations(paths: list[Path], source: str) -> None:

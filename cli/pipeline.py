@@ -21,6 +21,7 @@ from .amounts import exact_bytes
 from .log import stage
 from .options import GraphRequest
 from .parameters import nearest, suggestion
+from .session import Session
 from .training import TrainingRequest
 
 if TYPE_CHECKING:
@@ -68,6 +69,14 @@ class NoScheduleError(InfeasibleError):
             "binding_operation": floor.operation or None,
             "binding_reason": floor.reason,
         }
+
+
+def note_if_forward_only(session: Session, prepared: Prepared) -> None:
+    """Who has a model as it is trained by others has perhaps forgotten the loss."""
+    if prepared.loaded.onnx is not None and not any(operation.backward for operation in prepared.graph.operations):
+        session.note(
+            "note: this model has no backward pass and was solved as it is; to train it within the budget, add --loss cross-entropy"
+        )
 
 
 def what_binds(floor: Floor) -> str:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 LONG_VALUE = 32
 """Figures are shorter than this; paths may not be, and must not push everything else to the right."""
+FOLDED = 14
+"""Text in a table is not folded into less than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,11 @@ def console(stream: TextIO) -> Console:
     return Console(file=stream, markup=False, highlight=False, emoji=False)
 
 
+def screen_width(stream: TextIO, usual: int = 80) -> int:
+    """How many characters a line of the terminal holds; in a pipe lines are as long as usual."""
+    return console(stream).width if is_fancy(stream) else usual
+
+
 def show_facts(title: str, facts: Sequence[Fact], stream: TextIO | None = None) -> None:
     """A panel of labelled figures. Remarks stand in line, except after the few figures that are long."""
     out = stream or sys.stdout
@@ -89,6 +96,9 @@ def show_table(title: str, columns: Sequence[Column], rows: Sequence[Row], strea
         lines = _aligned([header, *(row.cells for row in rows)], tuple(column.right for column in columns))
         _write(out, [title, *(f"  {line}" for line in lines)])
         return
+    if _least_width(columns, rows) > screen_width(out):
+        _show_stacked(title, columns, rows, out)
+        return
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
@@ -101,6 +111,33 @@ def show_table(title: str, columns: Sequence[Column], rows: Sequence[Row], strea
     screen = console(out)
     screen.print(Text(title, style="bold"))
     screen.print(Padding(table, (0, 0, 0, 2), expand=False))
+
+
+def _least_width(columns: Sequence[Column], rows: Sequence[Row]) -> int:
+    """Of a table on a terminal: text can be folded, figures cannot."""
+    widths = [
+        max(len(cell) for cell in cells) for cells in zip([column.title for column in columns], *(row.cells for row in rows), strict=True)
+    ]
+    return 2 + sum(2 + (width if column.right else min(width, FOLDED)) for column, width in zip(columns, widths, strict=True))
+
+
+def _show_stacked(title: str, columns: Sequence[Column], rows: Sequence[Row], out: TextIO) -> None:
+    """A table for screens too narrow for it: every row is a few lines, each with the title of its column."""
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", max_width=screen_width(out) // 3)
+    grid.add_column(overflow="fold")
+    for number, row in enumerate(rows):
+        if number:
+            grid.add_row("", "")
+        for column, cell in zip(columns, row.cells, strict=True):
+            grid.add_row(column.title, Text(cell, row.style))
+    screen = console(out)
+    screen.print(Text(title, style="bold"))
+    screen.print(Padding(grid, (0, 0, 0, 2), expand=False))
 
 
 def show_lines(title: str, lines: Iterable[str], stream: TextIO | None = None) -> None:

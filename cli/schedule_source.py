@@ -43,6 +43,7 @@ def open_schedule(source: str, stated: ScheduleGraph) -> OpenSchedule:
     if source == "-" and stated.source == "-":
         raise InputError("SCHEDULE and --graph cannot both be - (stdin)")
     content = Content.from_stream(sys.stdin.buffer) if source == "-" else Content.from_path(Path(source))
+    _require_json(content)
     return _opened(source, content, _graph_of(content, stated))
 
 
@@ -54,6 +55,8 @@ def open_pair(first: str, second: str, stated: ScheduleGraph) -> tuple[OpenSched
     if [first, second, stated.source].count("-") > 1:
         raise InputError("only one of the two schedules and --graph can be - (stdin)")
     contents = [Content.from_stream(sys.stdin.buffer) if source == "-" else Content.from_path(Path(source)) for source in (first, second)]
+    for content in contents:
+        _require_json(content)
     if stated.source is not None:
         graph = _graph_of(contents[0], stated)
     else:
@@ -61,6 +64,12 @@ def open_pair(first: str, second: str, stated: ScheduleGraph) -> tuple[OpenSched
         graph = next((found for found in held if found is not None), None) or _graph_of(contents[0], stated)
     one, other = (_opened(source, content, graph) for source, content in zip((first, second), contents, strict=True))
     return one, other
+
+
+def _require_json(content: Content) -> None:
+    """A model in place of its schedule is an easy slip."""
+    if not content.is_json:
+        raise InputError(f"{content.where}: this is no schedule file; 'checkmate solve' makes one of a model, called model.schedule.json")
 
 
 def _graph_of(content: Content, stated: ScheduleGraph) -> Graph:

@@ -24,9 +24,9 @@ from .interruption import Interruption
 from .model_file import check_model_name, write_model
 from .options import OUTPUT, PROBLEM, SOLVING, GraphRequest, SolvingRequest, general_options, graph_options, solving_options
 from .outcome import Outcome
-from .outputs import check_destinations, choose_destinations
+from .outputs import check_destinations, choose_destinations, report_path, stem_of
 from .parameters import BUDGET, Name
-from .pipeline import Prepared, prepare, require_above_floor
+from .pipeline import Prepared, note_if_forward_only, prepare, require_above_floor
 from .progress import Progress
 from .render import Fact, show_facts
 from .runtime_verify import show_checks, verification_fields
@@ -91,9 +91,8 @@ if TYPE_CHECKING:
 @option(
     "--report",
     group=OUTPUT,
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Write an HTML page about the schedule too, as 'checkmate report' does.",
+    metavar="PATH",
+    help="Write an HTML page about the schedule too, as 'checkmate report' does: a folder or a page.html.",
 )
 @runtime_options
 @general_options
@@ -123,8 +122,8 @@ def solve(
     model_path = Path(model_file) if model_file else None
     if model_path:
         check_model_name(model_path)
-    report_path = Path(report) if report else None
-    more_paths = [path for path in (model_path, report_path) if path]
+    page = report_path(stem_of(request.source), report) if report else None
+    more_paths = [path for path in (model_path, page) if path]
     check_destinations([*choose_destinations(request.source, output, with_model=False).paths, *more_paths], request.source)
     progress = Progress(session, time_limit=solving.time_limit)
     with progress:
@@ -154,7 +153,7 @@ def solve(
             progress.begin("writing")
             interruption.consequence = "some files may not be written"
             written = write_results(
-                prepared, problem, solving, certified, outcome, destinations, Anchor(anchor), history=history, report=report_path
+                prepared, problem, solving, certified, outcome, destinations, Anchor(anchor), history=history, report=page
             )
     if prepared.training and beside:
         written += write_training_files(prepared.training, *beside)
@@ -163,10 +162,7 @@ def solve(
     written += runtime.write_costs(costs_path)
     verification = runtime.run_written(session, prepared, request, destinations.model, beside[0] if beside else None)
     _deliver(session, prepared, budget, outcome, written, verification, to_stderr=destinations.to_stdout)
-    if prepared.loaded.onnx is not None and not any(operation.backward for operation in prepared.graph.operations):
-        session.note(
-            "note: this model has no backward pass and was solved as it is; to train it within the budget, add --loss cross-entropy"
-        )
+    note_if_forward_only(session, prepared)
     if certified.solution.reason:
         session.note(f"note: {certified.solution.reason}")
     if interruption.requested:

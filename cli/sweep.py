@@ -12,7 +12,7 @@ from ..core.events import Event, Watch
 from ..core.points import BEST_HEURISTIC
 from ..core.strategies import STRATEGIES
 from ..core.units import Budget, format_bytes
-from ..io.sweep_json import Sweep, SweepRow, render_sweep
+from ..io.sweep_json import ORIGINS, Sweep, SweepRow, render_sweep
 from ..io.sweep_points import PointStore
 from .amounts import count, exact_bytes, format_change, format_cost, format_elapsed, format_share, shown, source_name
 from .command import Command, option
@@ -22,9 +22,9 @@ from .interruption import Interruption
 from .options import OUTPUT, PROBLEM, SOLVING, GraphRequest, SolvingRequest, general_options, graph_options, solving_options
 from .outputs import check_destinations, make_folders
 from .parameters import COUNT, Budgets, CommaSeparated, Name
-from .pipeline import prepare
+from .pipeline import note_if_forward_only, prepare
 from .progress import Progress
-from .render import Column, Fact, Row, blank, show_facts, show_lines, show_table
+from .render import Column, Fact, Row, blank, screen_width, show_facts, show_lines, show_table
 from .session import Session, speaks_unicode
 from .sweep_files import SweepFiles, choose_files, write_files
 from .sweep_run import SweepRun, run_here, run_in_workers
@@ -33,6 +33,7 @@ from .training import TrainingRequest, training_options
 
 DEFAULT_STRATEGIES = ("auto", "keep-all", BEST_HEURISTIC)
 DEFAULT_POINTS = 10
+WIDEST_CHART = 76
 
 
 @click.command(
@@ -119,6 +120,7 @@ def sweep(
             found = run.sweep(baselines, interrupted=interruption.requested, outputs=files.outputs)
             write_files(found, files)
     _deliver(session, found, files)
+    note_if_forward_only(session, prepared)
     if interruption.requested:
         session.note(f"interrupted: finished points are kept in {files.points}; the same command goes on from there")
         return ExitCode.INTERRUPTED
@@ -158,7 +160,7 @@ def _solve_all(run: SweepRun, workers: int, interruption: Interruption, progress
 
 
 def _deliver(session: Session, found: Sweep, files: SweepFiles) -> None:
-    counts = ", ".join(f"{found.count(origin)} {origin}" for origin in ("solved", "stored", "implied"))
+    counts = ", ".join(f"{found.count(origin)} {origin}" for origin in ORIGINS if origin != "open" or found.count(origin))
     session.detail(f"points: {counts}")
     if session.json:
         session.emit_json(render_sweep(found))
@@ -181,7 +183,8 @@ def _show(found: Sweep, files: SweepFiles, counts: str) -> None:
         strategy: [(row.budget_bytes, row.overhead or 0.0) for row in found.rows_of(strategy) if row.fits] for strategy in found.strategies
     }
     blank()
-    show_lines("Cost over the ideal", draw_curves(series, unicode=speaks_unicode(sys.stdout)))
+    width = min(screen_width(sys.stdout), WIDEST_CHART)
+    show_lines("Cost over the ideal", draw_curves(series, width=width, unicode=speaks_unicode(sys.stdout)))
     blank()
     _show_points(found)
     if found.baselines:

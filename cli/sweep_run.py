@@ -14,6 +14,7 @@ from ..core.errors import LimitError, VerificationError
 from ..core.events import Watch
 from ..core.points import recertified, solve_point
 from ..core.result import Status, Stop
+from ..core.strategies import HEURISTICS, STRATEGIES
 from ..core.units import format_bytes
 from ..io.sweep_json import Baseline, Sweep, SweepRow
 from ..io.sweep_points import PointStore, Stored, point_key
@@ -22,6 +23,8 @@ from .options import SolvingRequest
 from .pipeline import Prepared, what_binds
 from .sweep_tasks import Solved, Task, solve_beside, solve_task
 
+SLOW = frozenset(STRATEGIES) - frozenset(HEURISTICS)
+"""Strategies that take all the time they get: who stops a sweep early has the others."""
 SMALLEST = "min-budget"
 """What the search for the smallest budget is stored as."""
 _GLANCE = 0.2
@@ -92,8 +95,8 @@ class SweepRun:
         return found if found < self.prepared.keep_all.peak else self.prepared.floor.bytes
 
     def next_task(self, running: Sequence[Task] = ()) -> Task | None:
-        """The first strategy that has one; None if all are done or wait for others."""
-        for strategy, curve in self.curves.items():
+        """Of the first strategy that has one, those that take long last; None if all are done or wait for others."""
+        for strategy, curve in sorted(self.curves.items(), key=lambda entry: entry[0] in SLOW):
             budget = curve.next_budget([task.budget for task in running if task.strategy == strategy])
             if budget is not None:
                 settings = replace(self.solving.settings_for(strategy), known=curve.known(budget))
@@ -150,11 +153,14 @@ class SweepRun:
 
     def _row(self, strategy: str, point: Point) -> SweepRow:
         best, solved = point.schedule, point.solved
+        is_open = not self.curves[strategy].settled(point.budget)
         note = ""
-        if best is None:
-            note = solved.reason if solved is not None else "smaller than a budget at which nothing fits"
-            if solved is None and point.status is Status.UNKNOWN:
-                note = "not solved yet" if strategy not in BUDGET_FREE else "its schedule does not fit"
+        if is_open:
+            note = "not solved yet"
+        elif best is None and solved is not None:
+            note = solved.reason
+        elif best is None:
+            note = "smaller than a budget at which nothing fits" if point.status is Status.INFEASIBLE else "its schedule does not fit"
         return SweepRow(
             strategy=strategy,
             budget=self.budgets[point.budget],
@@ -170,7 +176,7 @@ class SweepRun:
             recomputed=best.recomputed if best else None,
             found_by=best.found_by if best else "",
             found_at_bytes=best.budget if best else None,
-            origin=self._origin.get((strategy, point.budget), "implied"),
+            origin=self._origin.get((strategy, point.budget), "open" if is_open else "implied"),
             seconds=round(solved.seconds, 6) if solved else 0.0,
             note=note,
         )

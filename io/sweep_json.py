@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, fields
 
 FORMAT = "checkmate-sweep"
 VERSION = 1
+ORIGINS = ("solved", "stored", "implied", "open")
+"""Where the figures of a row come from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class SweepRow:
     found_at_bytes: int | None
     """The budget of the run that made the schedule."""
     origin: str
-    """`solved` in this run, `stored` from an earlier one, or `implied` by other budgets."""
+    """`solved` in this run, `stored` from an earlier one, `implied` by other budgets, or `open`: not known yet."""
     seconds: float
     note: str
 
@@ -94,7 +96,7 @@ def render_sweep(sweep: Sweep) -> dict[str, object]:
         "keep_all_peak_bytes": sweep.keep_all_peak_bytes,
         "smallest_budget_bytes": sweep.smallest_budget_bytes,
         "strategies": list(sweep.strategies),
-        "points": {origin: sweep.count(origin) for origin in ("solved", "stored", "implied")},
+        "points": {origin: sweep.count(origin) for origin in ORIGINS},
         "rows": [asdict(row) for row in sweep.rows],
         "baselines": [asdict(baseline) for baseline in sweep.baselines],
         "outputs": list(sweep.outputs),

@@ -10,10 +10,13 @@ from typing import Any
 
 from ..core.errors import UnavailableError
 from .sweep_json import Sweep, SweepRow
+from .sweep_scale import scale_top
 
 PICTURES = (".svg", ".png", ".pdf")
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """Told apart by the colour-blind too (Okabe and Ito)."""
+_HEADROOM = 1.08
+"""Of the scale, above its end."""
 _SHAPES = ("o", "s", "^", "D", "v", "P", "X")
 
 
@@ -38,12 +41,17 @@ def plot_sweep(sweep: Sweep, path: Path) -> bytes:
 
     unit, label = _unit(max(sweep.keep_all_peak_bytes, *(row.budget_bytes for row in sweep.rows)))
     with matplotlib.rc_context({"svg.hashsalt": "checkmate", "svg.fonttype": "none", "font.size": 10}):
-        figure = Figure(figsize=(8, 4.8), layout="constrained")
+        figure = Figure(figsize=(8, 5), layout="constrained")
         axes = figure.add_subplot()
+        top = scale_top([row.overhead or 0.0 for row in sweep.rows if row.fits] or [0.0])
+        axes.set_ylim(-4 * top, 100 * _HEADROOM * top)
+        axes.spines[["top", "right"]].set_visible(False)
         for number, strategy in enumerate(sweep.strategies):
             style = {"color": _COLOURS[number % len(_COLOURS)], "marker": _SHAPES[number % len(_SHAPES)]}
-            _draw(axes, strategy, [row for row in sweep.rows_of(strategy) if row.fits], unit, style)
-        _draw_baselines(axes, sweep, unit)
+            layer = {"zorder": 4 - number / 100, "ms": min(5 + 1.5 * number, 10)}  # the first on top, the others seen around it
+            _draw(axes, strategy, [row for row in sweep.rows_of(strategy) if row.fits], unit, style | layer)
+        _mark_above(axes, sweep, unit, top)
+        _draw_baselines(axes, sweep, unit, top)
         impossible = [row.budget_bytes for row in sweep.rows if row.status == "infeasible"]
         if impossible:
             end = max(*impossible, sweep.smallest_budget_bytes)
@@ -53,8 +61,7 @@ def plot_sweep(sweep: Sweep, path: Path) -> bytes:
         axes.set_ylabel("cost over the ideal (%)")
         axes.set_title(f"{sweep.name}: what less memory costs")
         axes.grid(alpha=0.3, lw=0.5)
-        axes.set_ylim(bottom=-0.02 * axes.get_ylim()[1])
-        axes.legend(frameon=False)
+        figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9)
         buffer = BytesIO()
         kind = path.suffix[1:].lower()
         metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
@@ -62,15 +69,25 @@ def plot_sweep(sweep: Sweep, path: Path) -> bytes:
     return buffer.getvalue()
 
 
-def _draw(axes: Any, strategy: str, rows: list[SweepRow], unit: float, style: dict[str, str]) -> None:
+def _draw(axes: Any, strategy: str, rows: list[SweepRow], unit: float, style: dict[str, Any]) -> None:
     """A step: between two budgets only the schedule of the smaller one is known to fit."""
     budgets = [row.budget_bytes / unit for row in rows]
     costs = [100 * (row.overhead or 0.0) for row in rows]
-    axes.plot(budgets, costs, drawstyle="steps-post", lw=1.4, ms=4, label=strategy, **style)
+    axes.plot(budgets, costs, drawstyle="steps-post", lw=1.6, label=strategy, **style)
     bounds = [(row.budget_bytes / unit, 100 * ((row.overhead or 0.0) - _below(row))) for row in rows if (row.gap or 0.0) > 0.002]
     proven = [(budget, bound) for budget, bound in bounds if bound > 0.01]
     if proven:
         axes.plot(*zip(*proven, strict=True), ls="", marker="_", ms=9, color=style["color"], alpha=0.6, label=f"proven for {strategy}")
+
+
+def _mark_above(axes: Any, sweep: Sweep, unit: float, top: float) -> None:
+    """What is above the scale is marked at its end, with its figure; strategies that meet there share a mark."""
+    colours = {strategy: _COLOURS[number % len(_COLOURS)] for number, strategy in enumerate(sweep.strategies)}
+    above = [row for row in sweep.rows if row.overhead is not None and row.overhead > _HEADROOM * top]
+    for row in {(row.budget_bytes, round(row.overhead or 0.0, 2)): row for row in reversed(above)}.values():
+        place = (row.budget_bytes / unit, 100 * (1 + _HEADROOM) / 2 * top)
+        axes.plot(*place, marker="^", ms=6, ls="", color=colours[row.strategy], zorder=5)
+        _write_beside(axes, place, f"{100 * (row.overhead or 0.0):,.0f} %", colours[row.strategy])
 
 
 def _below(row: SweepRow) -> float:
@@ -81,14 +98,26 @@ def _below(row: SweepRow) -> float:
     return (row.cost - row.bound) / row.cost * (1 + row.overhead)
 
 
-def _draw_baselines(axes: Any, sweep: Sweep, unit: float) -> None:
-    """Those that would not squeeze the curves into the bottom of the picture."""
-    most = 2 * max([row.overhead or 0.0 for row in sweep.rows if row.fits], default=0.0)
+def _draw_baselines(axes: Any, sweep: Sweep, unit: float, top: float) -> None:
+    """Those that the picture has room for; baselines that come to the same share a mark."""
+    marks: dict[tuple[float, float], list[str]] = {}
     for baseline in sweep.baselines:
-        if 0 < baseline.overhead <= most and baseline.strategy not in sweep.strategies:
-            place = (baseline.peak_bytes / unit, 100 * baseline.overhead)
-            axes.plot(*place, marker="x", ms=6, color="#555555", ls="")
-            axes.annotate(baseline.strategy, place, textcoords="offset points", xytext=(5, 4), fontsize=8, color="#555555")
+        if 0 < baseline.overhead <= top and baseline.strategy not in sweep.strategies:
+            marks.setdefault((baseline.peak_bytes / unit, round(100 * baseline.overhead, 1)), []).append(baseline.strategy)
+    for place, names in marks.items():
+        axes.plot(*place, marker="x", ms=6, color="#555555", ls="", zorder=5)
+        _write_beside(axes, place, ", ".join(names), "#555555")
+
+
+def _write_beside(axes: Any, place: tuple[float, float], text: str, colour: str) -> None:
+    """To the right of a mark, or to its left where there is no room; no line goes through it."""
+    left, right = axes.get_xlim()
+    turned = place[0] > left + 0.7 * (right - left)
+    paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
+    offset, side = (-8, "right") if turned else (8, "left")
+    axes.annotate(
+        text, place, textcoords="offset points", xytext=(offset, 0), ha=side, va="center", fontsize=8, color=colour, bbox=paper, zorder=6
+    )
 
 
 def _unit(largest: int) -> tuple[float, str]:

@@ -39,7 +39,7 @@ def test_in_words(tmp_path: Path) -> None:
     assert "Where memory differs most" in out
     back = run(tmp_path, "diff", "b.json", "a.json").out
     assert "less memory, 9 (52.94 %) dearer" in back
-    assert "computed again more often" in back
+    assert "recomputed more often" in back
     assert "the same steps" in run(tmp_path, "diff", "a.json", "a.json").out
 
 

@@ -13,7 +13,7 @@ DOCUMENTED = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding=
 
 
 def test_the_facts_of_the_chain(tmp_path: Path) -> None:
-    """Within four bytes it costs 26, within five 23: one byte more is 25 % more."""
+    """Within four bytes it costs 26, within five 22: one byte more is 25 % more."""
     schedule = json.loads(solved_chain(tmp_path).read_text())
     facts = run(tmp_path, "explain", "a.json", "--more", "25%", "--json").json
     assert (facts["format"], facts["status"], facts["cost"], facts["ideal_cost"]) == ("checkmate-explain", "ok", 26, 17)
@@ -89,6 +89,22 @@ def test_bad_requests_are_one_line(tmp_path: Path, arguments: list[str], words: 
     assert ran.code == 2
     assert words in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_a_share_of_few_bytes_is_at_least_one_more(tmp_path: Path) -> None:
+    solved_chain(tmp_path)
+    larger = run(tmp_path, "explain", "a.json", "--json").json["larger_budget"]
+    assert (larger["budget_bytes"], larger["cost"]) == (5, 22)
+
+
+def test_where_nothing_more_can_be_gained_that_is_said(tmp_path: Path) -> None:
+    """A tenth more is not enough for one value more, and the schedule is optimal."""
+    document = chain_document(3)
+    for operation in document["operations"]:
+        operation["bytes"] = 100
+    (tmp_path / "chain.json").write_text(json.dumps(document))
+    assert run(tmp_path, "solve", "chain.json", "--budget", "400", "--strategy", "optimal", "-o", "a.json").code == 0
+    assert "Nothing: with 440 bytes no schedule costs less than this one" in run(tmp_path, "explain", "a.json").out
 
 
 def test_ctrl_c_still_explains(tmp_path: Path) -> None:

@@ -217,9 +217,13 @@ def test_solve_writes_the_page_with_the_rest(tmp_path: Path) -> None:
     assert ran.json["outputs"] == ["chain.schedule.json", "page.html"]
     assert run(tmp_path, "report", "chain.schedule.json", "-o", "again.html").code == 0
     assert (tmp_path / "again.html").read_text("utf-8") == (tmp_path / "page.html").read_text("utf-8")
-    refused = run(tmp_path, "solve", "chain.json", "--budget", "4", "--report", "chain.json")
-    assert refused.code == 2
-    assert "overwrite the input" in refused.err
+    ran = run(tmp_path, "solve", "chain.json", "--budget", "4", "--strategy", "optimal", "--report", "pages/", "--json")
+    assert ran.json["outputs"] == ["chain.schedule.json", "pages/chain.report.html"]
+    (tmp_path / "chain.html").write_bytes((tmp_path / "chain.json").read_bytes())
+    for source, page, words in (("chain.html", "chain.html", "overwrite the input"), ("chain.json", "x.pdf", "HTML page")):
+        refused = run(tmp_path, "solve", source, "--budget", "4", "--report", page)
+        assert refused.code == 2
+        assert words in refused.err
 
 
 def test_a_schedule_without_its_graph_needs_it_named(tmp_path: Path) -> None:
@@ -240,13 +244,16 @@ def test_a_schedule_without_its_graph_needs_it_named(tmp_path: Path) -> None:
     [
         (["chain.json"], "expected 'checkmate-schedule'"),
         (["nowhere.json"], "nowhere.json"),
-        (["a.json", "-o", "a.json"], "overwrite the input"),
+        (["a.json", "-o", "a.json"], "a report is an HTML page"),
+        (["page.html", "-o", "page.html"], "overwrite the input"),
+        (["model.onnx"], "this is no schedule file"),
         (["a.json", "-o", "-", "--json"], "both want stdout"),
         (["-", "--graph", "-"], "cannot both be -"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_leaves_nothing(tmp_path: Path, arguments: list[str], words: str) -> None:
-    solved_chain(tmp_path)
+    (tmp_path / "page.html").write_bytes(solved_chain(tmp_path).read_bytes())
+    (tmp_path / "model.onnx").write_bytes(b"\x08\x08:\x00")
     before = files_in(tmp_path)
     ran = run(tmp_path, "report", *arguments)
     assert ran.code == 2

@@ -17,6 +17,7 @@ import jsonschema
 import pytest
 from cli_runs import Ran, files_in, interrupted, run, started, workers_of, write_chain, write_uneven_chain
 
+from checkmate.cli.curve_chart import draw_curves
 from checkmate.core.strategies import HEURISTICS
 
 DOCUMENTED = (Path(__file__).parents[1] / "docs" / "formats.md").read_text(encoding="utf-8")
@@ -83,7 +84,7 @@ def test_only_what_is_new_is_solved(tmp_path: Path) -> None:
     write_chain(tmp_path, layers=6)
     command = ("sweep", "chain.json", "--strategies", "ap-greedy", "--json", "--budgets")
     first = run(tmp_path, *command, "4,5").json["points"]
-    assert run(tmp_path, *command, "4,5,6").json["points"] == {"solved": 1, "stored": first["solved"], "implied": 0}
+    assert run(tmp_path, *command, "4,5,6").json["points"] == {"solved": 1, "stored": first["solved"], "implied": 0, "open": 0}
     for other in (("--gap", "1%"), ("--seed", "1"), ("--reserve", "0"), ("--pin", "op3")):
         expected = 2 if other[0] != "--reserve" else 0
         assert run(tmp_path, *command, "4,5", *other).json["points"]["solved"] == expected, other
@@ -216,6 +217,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, workers: str) -> None:
     assert "goes on from there" in ran.err
     check_schema("sweep", ran.json)
     assert ran.json["status"] == "interrupted"
+    assert [row for row in ran.json["rows"] if (row["origin"] == "open") != (row["note"] == "not solved yet")] == []
     kept = json.loads((tmp_path / "chain.sweep.points.json").read_text())["points"].values()
     assert {entry["strategy"] for entry in kept} >= {"keep-all"}
     assert "interrupted" not in {entry["stop"] for entry in kept}
@@ -245,3 +247,14 @@ def test_a_worker_that_dies_is_told_and_what_was_finished_stays(tmp_path: Path) 
     assert process.returncode == 4
     assert err.splitlines()[-1].startswith("error: a worker died while solving auto")
     assert json.loads((tmp_path / "chain.sweep.points.json").read_text())["points"]
+
+
+def test_a_chart_says_what_it_hides_and_what_it_cuts_off() -> None:
+    lines = draw_curves({"auto": [(10, 0.0), (9, 0.1), (8, 0.2)], "other": [(10, 0.0), (9, 0.3), (8, 9.0)]}, width=40)
+    assert max(map(len, lines)) <= 40
+    assert "▲ above the scale" in lines[-2] + lines[-1]
+    assert "(where marks meet: the first)" in lines[-1]
+    assert sum(line.count("▲") for line in lines[:-2]) == 1
+    flat = draw_curves({"auto": [(10, -1e-12)]})
+    assert "+1 %" in flat[0]
+    assert flat[-1].endswith("● auto")

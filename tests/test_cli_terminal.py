@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from cli_runs import write_chain
+from cli_runs import run, write_chain
 
-from checkmate.cli.amounts import exact_bytes, format_cost, format_seconds, format_share, shown
+from checkmate.cli.amounts import exact_bytes, format_change, format_cost, format_seconds, format_share, shown
 from checkmate.cli.parameters import parse_dimension, parse_duration, parse_gap
 from checkmate.core.errors import InputError
 
@@ -61,14 +62,26 @@ def test_a_dumb_terminal_gets_plain_text(tmp_path: Path) -> None:
     assert "\x1b" not in on_a_terminal(tmp_path, "inspect", "chain.json", TERM="dumb")
 
 
-def test_no_line_is_wider_than_the_terminal(tmp_path: Path) -> None:
+@pytest.mark.parametrize("columns", [80, 44])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("inspect", "chain.json"),
+        ("sweep", "chain.json", "--budgets", "60%,100%", "--strategies", "keep-all,ap-greedy,griewank", "-o", "s.csv", "-v"),
+        ("diff", "a.json", "b.json"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_no_line_is_wider_than_the_terminal_and_no_figure_is_cut(tmp_path: Path, command: tuple[str, ...], columns: int) -> None:
     write_chain(tmp_path)
-    seen = on_a_terminal(tmp_path, "inspect", "chain.json", NO_COLOR="1", TERM="xterm")
-    plain = [
-        line.rstrip("\r")
-        for line in seen.replace("\x1b[1m", "").replace("\x1b[2m", "").replace("\x1b[1;2m", "").replace("\x1b[0m", "").split("\n")
-    ]
-    assert max(map(len, plain)) <= 80
+    for name, budget in (("a.json", "50%"), ("b.json", "90%")):
+        assert run(tmp_path, "solve", "chain.json", "--budget", budget, "--strategy", "griewank", "-o", name).code == 0
+    seen = re.sub(r"\x1b\[[0-9;]*m", "", on_a_terminal(tmp_path, *command, NO_COLOR="1", COLUMNS=str(columns)))
+    lines = [line.rstrip() for line in seen.splitlines() if not line.startswith("[")]
+    assert max(map(len, lines)) <= columns
+    assert "…" not in seen
+    if command[0] == "sweep":
+        assert "+23.53 %" in seen
 
 
 @pytest.mark.parametrize(
@@ -97,6 +110,7 @@ def test_other_amounts() -> None:
     assert exact_bytes(13_153_337_344) == "13.15 GB (13153337344 bytes)"
     assert exact_bytes(1) == "1 byte"
     assert format_share(0.019677) == "1.97 %"
+    assert (format_change(0.2), format_change(-0.2), format_change(-1e-9)) == ("+20.00 %", "-20.00 %", "+0.00 %")
     assert format_seconds(1e-12) == "0.001 ns"
     assert shown("a\x1b[2Jb\n") == "a?[2Jb?"
 
