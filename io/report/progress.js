@@ -2,12 +2,20 @@
 const known = (column) => data.progress.filter((moment) => moment[column] !== null).map((moment) => moment[column]);
 let progressPlot = null;
 
+// Costs from the lowest bound to the dearest schedule, but no further than half above the best: first finds may be many times as dear.
+function progressScale() {
+  const [costs, bounds] = [known(1), known(2)];
+  const best = Math.min(...costs);
+  const low = Math.min(best, ...bounds);
+  const highest = Math.max(...costs, ...bounds);
+  return {low, high: best > 0 ? Math.min(highest, 1.5 * best) : highest, highest};
+}
+
 function drawProgress() {
   if (known(1).length < 2) return;
-  const figures = [...known(1), ...known(2)];
   const {pen, width, height} = prepared(byId('progress-picture'));
   const inner = {width: width - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom};
-  const [low, high] = [Math.min(...figures), Math.max(...figures)];
+  const {low, high} = progressScale();
   const room = (high - low || Math.abs(high) || 1) * 0.08;
   const end = Math.max(...data.progress.map(([seconds]) => seconds), 0.001);
   const x = (seconds) => MARGIN.left + inner.width * seconds / end;
@@ -26,6 +34,10 @@ function drawProgress() {
   pen.fillText('0 s', MARGIN.left, height - 2);
   pen.textAlign = 'right';
   pen.fillText(formatSeconds(end), MARGIN.left + inner.width, height - 2);
+  pen.save();
+  pen.beginPath();
+  pen.rect(MARGIN.left - 2, MARGIN.top, inner.width + 4, inner.height);
+  pen.clip();
   for (const [column, name] of [[2, 'kept'], [1, 'after']]) {
     pen.strokeStyle = colour(name);
     pen.lineWidth = 1.75;
@@ -40,6 +52,7 @@ function drawProgress() {
     if (last !== null) pen.lineTo(x(end), y(last));
     pen.stroke();
   }
+  pen.restore();
 }
 
 function momentText([seconds, cost, bound, phase]) {
@@ -62,7 +75,9 @@ function startProgress() {
     readout.textContent = momentText(data.progress[data.progress.length - 1]);
     return;
   }
-  legend(byId('progress-legend'), [['after', 'best schedule so far'], ['kept', 'proven bound for the order looked at']]);
+  const {high, highest} = progressScale();
+  const first = highest > high ? ` (the first, ${formatCost(known(1)[0])}, is above the scale)` : '';
+  legend(byId('progress-legend'), [['after', `best schedule so far${first}`], ['kept', 'proven bound for the order looked at']]);
   readout.textContent = momentText(data.progress[data.progress.length - 1]);
   for (const kind of ['pointermove', 'pointerdown']) {
     byId('progress-chart').addEventListener(kind, (event) => {
