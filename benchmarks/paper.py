@@ -35,8 +35,8 @@ FIGURE_5 = ("vgg16_b256", "unet_b32")
 AMOUNTS = 10
 COARSE = f"linearized-greedy of {AMOUNTS} amounts"
 FASTER_AT_16GB = {"linearized-sqrt": 1.38, COARSE: 1.20, "linearized-greedy": None}
-"""How many times the cost of the optimum each has on U-Net at 16 GB. Our greedy tries a hundred amounts of memory per segment and finds a
-cheaper schedule than the paper's; with few amounts it finds the paper's."""
+"""How many times the cost of the optimum each has at least on U-Net at 16 GB. Our greedy tries a hundred amounts of memory per segment and
+finds a cheaper schedule than the paper's; with few amounts it finds the paper's."""
 TABLE_2: Mapping[str, Mapping[str, float]] = {
     "vgg16_b256": {"ap-sqrt": 1.28, "ap-greedy": 1.06, "griewank": 1.44, "lp-rounding": 1.01},
     "unet_b32": {"ap-sqrt": 1.27, "ap-greedy": 1.23, "lp-rounding": 1.03},
@@ -94,7 +94,11 @@ def _at_16_gb(options: argparse.Namespace) -> list[str]:
         rows.append([strategy, f"{ratio:.3f}", _figure(published, 0.0, 2)])
         if published is not None and ratio < published:
             missed.append(f"U-Net at 16 GB: {strategy} costs {ratio:.3f} times what auto costs, not {published}")
-    table(["strategy", "ours", "paper"], rows)
+    table(["strategy", "ours", "paper, at least"], rows)
+    print(
+        f"\nThe published {FASTER_AT_16GB[COARSE]:.2f} is against a greedy that tries a few amounts of memory per segment: compare it with the "
+        f"row of {AMOUNTS} amounts.\nThe greedy of this tool tries about a hundred and finds a cheaper schedule, so less can be gained over it."
+    )
     return missed
 
 
