@@ -38,25 +38,6 @@ def merged_runs(problem: Problem, count: int) -> tuple[range, ...]:
     return (*(range(start, stop) for start, stop in pairwise(sorted(cuts))), *closing_run(problem))
 
 
-def tight_runs(problem: Problem, sequence: Sequence[int], count: int) -> tuple[range, ...]:
-    """About `count` stages that end where a schedule takes the most memory: there a relaxation that looks at ends only sees the most."""
-    memory = profile(problem, sequence).memory
-    during = [0] * problem.count
-    for used, operation in zip(reversed(memory), reversed(sequence), strict=True):
-        during[operation] = used
-    everything = profile(problem, range(problem.count)).memory
-    spacing = max(1, problem.count // (4 * count))
-    cuts = {0, problem.count, everything.index(max(everything)) + 1}
-    taken: set[int] = set()
-    for operation in sorted(range(problem.count), key=lambda index: -during[index]):
-        if len(cuts) > count:
-            break
-        if operation // spacing not in taken:
-            taken.add(operation // spacing)
-            cuts.add(operation + 1)
-    return (*(range(start, stop) for start, stop in pairwise(sorted(cuts))), *closing_run(problem))
-
-
 def closing_run(problem: Problem) -> tuple[range, ...]:
     """A stage without first computations, where there are graph outputs to make again."""
     return (range(problem.count, problem.count),) if any(problem.kept) else ()

@@ -8,17 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ..events import Event, Watch, relative_gap
 from ..milp.runs import liveness_entries, merged_runs, single_runs
-from ..problem import Problem, feasibility_floor
+from ..problem import Problem
 from ..result import Solution, Status, Stop
-from ..search.layout import coarse_layout
-from ..search.local import search
+from ..search.views import views_of
 from ..sequence import profile
 from ..settings import Settings
 from .exact import fits_in_time, solve_exactly
 from .incumbent import best_heuristic, infeasible, keep_everything
 from .lp_rounding import round_relaxation
 from .optimal import solve_from
-from .relaxing import FREE_SHARE, FREE_SLACK, Relaxing
+from .relaxing import Relaxing
 
 EXACT_ENTRIES = 400_000
 """Above this many nonzeros the exact model rarely gets anywhere in a minute: merged stages come first."""
@@ -26,9 +25,6 @@ FIRST_MOVES = 40_000
 MOVES_PER_OPERATION = 200
 """The first round of local search takes the smaller of these; each later round doubles it."""
 MOST_DOUBLINGS = 5
-COARSE_OPERATIONS = 150
-FINE_OPERATIONS = 3000
-"""Graphs above the first size are searched in a coarse layout of stages, and above the second one in that only."""
 PROGRAM_SHARE = 0.2
 """Of the time that is left, for one program."""
 STAGES = (24, 96)
@@ -53,9 +49,7 @@ class _Auto:
         self.found_by = ""
         self.bound = max(problem.ideal_cost, settings.known.bound)
         self.round = 0
-        slack = problem.budget - feasibility_floor(problem).bytes
-        small = min(FREE_SHARE * problem.available, FREE_SLACK * slack)
-        self.coarse = coarse_layout(problem, small) if problem.count > COARSE_OPERATIONS else None
+        self.views = views_of(problem)
         self.nearest: tuple[int, ...] | None = None
         """What the relaxation last gave, which may take a little too much."""
 
@@ -94,7 +88,7 @@ class _Auto:
         relaxing = Relaxing(self.problem, self.settings)
         relaxing.bound = self.bound
         while not self.done and not relaxing.exhausted:
-            if relaxing.next_is_linear:
+            if relaxing.is_quick:
                 self.solve_relaxation(relaxing)
             else:
                 self.side_by_side(lambda: self.solve_relaxation(relaxing), lambda: self.search(1))
@@ -116,18 +110,24 @@ class _Auto:
             beside.result()
 
     def search(self, walks: int = 2) -> None:
-        """Walks from what the relaxation last gave and from the best schedule."""
+        """Walks from what the relaxation last gave and from the best schedule, each in one of the views of the problem."""
         if self.done:
             return
         everything = tuple(range(self.problem.count))
         starts = [self.nearest or everything, self.best or everything]
-        if self.round % 2:
+        if self.round // 2 % 2:
             starts.reverse()
-        moves = min(FIRST_MOVES, MOVES_PER_OPERATION * self.problem.count) << min(self.round // 2, MOST_DOUBLINGS)
-        layout = self.coarse if self.coarse is not None and (self.round % 4 < 3 or self.problem.count > FINE_OPERATIONS) else None
+        moves = min(FIRST_MOVES, MOVES_PER_OPERATION * self.problem.count) << min(self.round // 4, MOST_DOUBLINGS)
+        self.watch.on_event(Event("search"))
+        with ThreadPoolExecutor(walks) as pool:
+            made = []
+            for number in range(walks):
+                view = self.views[(self.round + number) % len(self.views)]
+                seed = self.settings.seed * 1000 + 2 * self.round + number
+                made.append((view.name, pool.submit(view.walk, starts[number], seed, moves, self.watch)))
+            for name, walk in made:
+                self.offer(walk.result(), name)
         self.round += 1
-        found = search(self.problem, starts[:walks], self.settings.seed + self.round, moves, self.watch, layout)
-        self.offer(found, "search" if layout is None else "coarse search")
 
     def solve_merged(self, count: int) -> None:
         """A merged-stage MILP from the best schedule; its schedules are real, its bound is none."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..events import Event, Watch
+from ..grouping import small_below
 from ..milp.liveness import build_liveness
 from ..milp.relaxation import build_relaxation, reduce_problem
 from ..milp.runs import liveness_entries, merged_runs, single_runs
@@ -30,8 +31,6 @@ LP_ENTRIES = 80_000
 WINDOWS = 24
 WINDOW_OPERATIONS = 20_000
 """The most stages of the merged-stage relaxation, and the most stages times operations: it is solved anew for every epsilon."""
-FREE_SHARE = 3e-4
-"""Values below this share of the available memory are kept without asking."""
 
 Shares = NDArray[np.float64]
 
@@ -94,7 +93,7 @@ def _kept_in_all_stages(problem: Problem, settings: Settings, watch: Watch) -> t
 
 def _kept_over_ends(problem: Problem, settings: Settings, watch: Watch) -> tuple[tuple[range, ...], Shares] | None:
     """S of the merged-stage relaxation, for large graphs; what is free there is kept."""
-    reduced = reduce_problem(problem, FREE_SHARE * problem.available)
+    reduced = reduce_problem(problem, small_below(problem))
     relaxation = build_relaxation(reduced, merged_runs(problem, max(8, min(WINDOWS, WINDOW_OPERATIONS // problem.count))))
     solved = get_solver(settings.solver).solve(relaxation.form, settings, watch)
     if solved.values is None:

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..events import Event, Watch
+from ..grouping import small_below
 from ..milp.relaxation import Relaxation, build_relaxation, reduce_problem
-from ..milp.runs import closing_run, tight_runs
-from ..problem import Problem, feasibility_floor
+from ..milp.runs import closing_run
+from ..problem import Problem
 from ..result import Status
 from ..sequence import first_computations, just_in_time, profile, prune
 from ..settings import Settings
@@ -28,11 +29,6 @@ from ..solvers.linear import solve_linear
 from .lp_rounding import complete
 from .replay import memory_within
 
-FREE_SHARE = 3e-4
-FREE_SLACK = 1e-2
-"""Values are free below this share of the available memory, and of what the budget leaves above the least that any schedule needs."""
-TIGHT_PLACES = 6
-"""Places where the incumbent takes the most memory that the first relaxation looks at."""
 ENOUGH = 1e-6
 """Excess, as a share of the available memory, that is worth no further cut."""
 RISE = 1e-5
@@ -41,6 +37,8 @@ PATIENCE = 2
 """Rounds without a rise after which integers take over from fractions."""
 SLOW = 4.0
 """Seconds for one linear program after which cutting finer leads nowhere."""
+QUICK = 10_000
+"""Stages times operations of a linear program that takes no more than a moment."""
 MOST_CUTS = 12
 """New ends of stages in one round."""
 SAFETY = 1e-7
@@ -50,15 +48,15 @@ SAFETY = 1e-7
 class Relaxing:
     """The best bound so far and the stages that gave it. Each call of `advance` solves one program."""
 
-    def __init__(self, problem: Problem, settings: Settings, incumbent: Sequence[int] | None = None) -> None:
+    def __init__(self, problem: Problem, settings: Settings) -> None:
         self.problem = problem
         self.settings = settings
         self.bound = problem.ideal_cost
         self.exhausted = False
         """Nothing more can be gained this way."""
-        slack = problem.budget - feasibility_floor(problem).bytes
-        self._reduced = reduce_problem(problem, min(FREE_SHARE * problem.available, FREE_SLACK * slack))
-        self._cuts = _first_cuts(problem, incumbent)
+        self._reduced = reduce_problem(problem, small_below(problem))
+        memory = profile(problem, range(problem.count)).memory
+        self._cuts = {0, problem.count, memory.index(max(memory)) + 1}
         self._without_rise = 0
         self._by_rounding = False
         """Integer programs have become too hard."""
@@ -67,6 +65,11 @@ class Relaxing:
     def next_is_linear(self) -> bool:
         """Linear programs take milliseconds, integer ones seconds."""
         return self._by_rounding or self._without_rise < PATIENCE
+
+    @property
+    def is_quick(self) -> bool:
+        """Will the next program take no more than a moment?"""
+        return self.next_is_linear and len(self._cuts) * int(self._reduced.again.sum()) < QUICK
 
     def advance(self, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
         """Solve the next program, linear or integer; what an integer solution says as a schedule, whether or not that fits."""
@@ -162,11 +165,3 @@ class Relaxing:
                 worst[stage] = max(worst.get(stage, (0, 0)), (memory[position], upcoming))
         places = [place for _, place in sorted(worst.values(), reverse=True)[: MOST_CUTS // 2]]
         return {cut for place in places for cut in (place, place + 1) if 0 < cut < self.problem.count} - self._cuts
-
-
-def _first_cuts(problem: Problem, incumbent: Sequence[int] | None) -> set[int]:
-    memory = profile(problem, range(problem.count)).memory
-    cuts = {0, problem.count, memory.index(max(memory)) + 1}
-    if incumbent is not None:
-        cuts.update(run.stop for run in tight_runs(problem, incumbent, TIGHT_PLACES))
-    return cuts
