@@ -96,8 +96,9 @@ def _at_16_gb(options: argparse.Namespace) -> list[str]:
             missed.append(f"U-Net at 16 GB: {strategy} costs {ratio:.3f} times what auto costs, not {published}")
     table(["strategy", "ours", "paper, at least"], rows)
     print(
-        f"\nThe published {FASTER_AT_16GB[COARSE]:.2f} is against a greedy that tries a few amounts of memory per segment: compare it with the "
-        f"row of {AMOUNTS} amounts.\nThe greedy of this tool tries about a hundred and finds a cheaper schedule, so less can be gained over it."
+        f"\nThe published {FASTER_AT_16GB[COARSE]:.2f} is against a greedy that tries a few amounts of memory per segment: "
+        f"compare it with the row of {AMOUNTS} amounts.\n"
+        "The greedy of this tool tries about a hundred and finds a cheaper schedule, so less can be gained over it."
     )
     return missed
 
