@@ -59,6 +59,13 @@ class Answers:
         return min(answered, key=lambda answer: (-answer.size, answer.finding.cost if answer.finding else 0.0), default=None)
 
     @property
+    def status(self) -> str:
+        """In the words of exit codes: no size at all is no success."""
+        if self.interrupted or self.best is not None:
+            return "interrupted" if self.interrupted else "ok"
+        return "infeasible" if self.impossible_from == 1 else "unknown"
+
+    @property
     def keep_all(self) -> int | None:
         return next((answer.size for answer in self.found if answer.strategy == "keep-all" and answer.size), None)
 
@@ -155,7 +162,7 @@ def max_batch(
             "interrupted: sizes not tried may work; every size shown is verified" + (" and the largest written" if written else "")
         )
         return ExitCode.INTERRUPTED
-    return ExitCode.OK
+    return {"infeasible": ExitCode.INFEASIBLE, "unknown": ExitCode.LIMIT}.get(answers.status, ExitCode.OK)
 
 
 def _search(
@@ -247,7 +254,7 @@ def _fields(answers: Answers, written: list[Path]) -> dict[str, Any]:
     return {
         "format": "checkmate-max-batch",
         "version": 1,
-        "status": "interrupted" if answers.interrupted else "ok",
+        "status": answers.status,
         "graph": {"name": answers.name, "source": answers.model.request.source, "format": "onnx"},
         "dimension": answers.dimension,
         "budget_bytes": answers.budget_bytes,

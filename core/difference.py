@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
+from itertools import groupby
 
 from .examine import Examined
 
@@ -111,19 +112,14 @@ def _memory(first: Examined, second: Examined, places: int) -> tuple[MemoryChang
 
 
 def _apart(moments: list[tuple[int, int, int]], places: int) -> list[tuple[int, int, int]]:
-    """The largest differences, none close to a larger one: what lasts a while is told once."""
-    distance = len(moments) // (4 * places)
-    largest = sorted(range(len(moments)), key=lambda place: -abs(moments[place][2] - moments[place][1]))
-    taken = [False] * len(moments)
-    chosen: list[tuple[int, int, int]] = []
-    for place in largest:
-        operation, before, after = moments[place]
-        if before == after or len(chosen) == places:
-            break
-        if not taken[place]:
-            chosen.append((operation, before, after))
-            taken[max(0, place - distance) : place + distance + 1] = [True] * len(taken[max(0, place - distance) : place + distance + 1])
-    return chosen
+    """The largest differences, one of each stretch in which the same schedule takes more: what lasts a while is told once."""
+    stretches = (list(stretch) for sign, stretch in groupby(moments, key=lambda moment: _sign(moment[2] - moment[1])) if sign)
+    peaks = [max(stretch, key=lambda moment: abs(moment[2] - moment[1])) for stretch in stretches]
+    return sorted(peaks, key=lambda moment: -abs(moment[2] - moment[1]))[:places]
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)
 
 
 def _first_computations(examined: Examined) -> dict[int, int]:

@@ -117,9 +117,14 @@ def test_the_table_says_what_comes_next(forward: Path) -> None:
 
 def test_nothing_fits_at_all(forward: Path) -> None:
     ran = run(forward, "max-batch", "forward.onnx", "--loss", "cross-entropy", "--budget", "1kB", *FAST, "-o", "out/", "--json")
-    assert (ran.code, ran.json["impossible_size"], ran.json["outputs"]) == (0, 1, [])
+    assert (ran.code, ran.json["status"], ran.json["impossible_size"], ran.json["outputs"]) == (3, "infeasible", 1, [])
     assert {row["size"] for row in ran.json["rows"]} == {0}
     assert "out" not in files_in(forward)
+
+
+def test_a_strategy_that_has_no_size_proves_nothing(forward: Path) -> None:
+    ran = run(forward, "max-batch", "forward.onnx", "--loss", "cross-entropy", "--budget", "100kB", "--strategies", "griewank", "--json")
+    assert (ran.code, ran.json["status"], ran.json["rows"][0]["size"]) == (4, "unknown", 0)
 
 
 @pytest.mark.parametrize(
