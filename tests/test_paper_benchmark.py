@@ -10,7 +10,7 @@ import onnx
 import pytest
 from oracles import staged_optimum
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 from integrality import chain, measure
 from paper_networks import NETWORKS
