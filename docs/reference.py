@@ -30,7 +30,7 @@ def page() -> str:
 
 
 def section(name: str, command: Command) -> str:
-    context = click.Context(command, info_name=f"{PROGRAM} {name}")
+    context = click.Context(command, info_name=f"{PROGRAM} {name}", **command.context_settings)
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     paragraphs = cleandoc(command.help or "").split("\n\n")
     parts = [f"## {name}", f"```\n{usage}\n```", *(" ".join(paragraph.split()) for paragraph in paragraphs)]
