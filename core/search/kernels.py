@@ -374,19 +374,6 @@ def related(state: State, number: int) -> int:
 
 
 @inner
-def opposite(state: State, number: int) -> int:
-    """A gap at the same time as this one, kept where this one is dropped or dropped where it is kept, by a few tries; -1 if none turns up."""
-    gap = state.gaps[number]
-    kept = gap.stay == gap.high
-    for _ in range(12):
-        index = state.movable[pick(state.totals[0]) % len(state.movable)]
-        other = state.gaps[index]
-        if other.low < gap.high and gap.low < other.high and (other.stay == other.high) != kept:
-            return index
-    return -1
-
-
-@inner
 def held_in(state: State, stage: int) -> int:
     """A random movable gap whose value is in memory at the start of a stage, by a few tries; -1 if none turns up."""
     for _ in range(24):
@@ -436,10 +423,9 @@ def anneal(
         low = state.gaps[number].low
         change(state, number)
         for _ in range(2):
-            turn = pick(totals) % 10
-            if turn >= 6:
+            if pick(totals) % 5 >= 2:
                 break
-            number = opposite(state, number) if turn < 3 else related(state, number)
+            number = related(state, number)
             if number < 0:
                 break
             low = state.gaps[number].low if state.gaps[number].low < low else low

@@ -25,8 +25,11 @@ FIRST_MOVES = 40_000
 MOVES_PER_OPERATION = 200
 """The first round of local search takes the smaller of these; each later round doubles it."""
 MOST_DOUBLINGS = 5
-PROGRAM_SHARE = 0.2
-"""Of the time that is left, for one program."""
+MOVES_BESIDE = 4
+"""Times as many moves beside an integer program, which takes its time."""
+HEURISTICS_SHARE = 0.05
+PROGRAM_SHARE = 0.35
+"""Of the time that is left, for the heuristics and for one program."""
 STAGES = (24, 96)
 """Of the merged-stage MILPs."""
 
@@ -56,7 +59,7 @@ class _Auto:
     def run(self) -> Solution:
         self.offer(self.settings.known.sequence, "known before")
         if self.best is None:
-            self.offer(*best_heuristic(self.problem, self.settings, self.watch.part(self.watch.remaining / 6)))
+            self.offer(*best_heuristic(self.problem, self.settings, self.watch.part(self.watch.remaining * HEURISTICS_SHARE)))
         if self.settings.formulation == "paper":
             return self.solve_exact()
         self.relax()
@@ -88,10 +91,11 @@ class _Auto:
         relaxing = Relaxing(self.problem, self.settings)
         relaxing.bound = self.bound
         while not self.done and not relaxing.exhausted:
+            longer = 1 if relaxing.next_is_linear else MOVES_BESIDE
             if relaxing.is_quick:
                 self.solve_relaxation(relaxing)
             else:
-                self.side_by_side(lambda: self.solve_relaxation(relaxing), lambda: self.search(1))
+                self.side_by_side(lambda: self.solve_relaxation(relaxing), lambda: self.search(1, longer))
 
     def solve_relaxation(self, relaxing: Relaxing) -> None:
         found = relaxing.advance(self.watch.part(self.watch.remaining * PROGRAM_SHARE), self.best)
@@ -109,7 +113,7 @@ class _Auto:
             other()
             beside.result()
 
-    def search(self, walks: int = 2) -> None:
+    def search(self, walks: int = 2, longer: int = 1) -> None:
         """Walks from what the relaxation last gave and from the best schedule, each in one of the views of the problem."""
         if self.done:
             return
@@ -117,7 +121,7 @@ class _Auto:
         starts = [self.nearest or everything, self.best or everything]
         if self.round // 2 % 2:
             starts.reverse()
-        moves = min(FIRST_MOVES, MOVES_PER_OPERATION * self.problem.count) << min(self.round // 4, MOST_DOUBLINGS)
+        moves = longer * min(FIRST_MOVES, MOVES_PER_OPERATION * self.problem.count) << min(self.round // 4, MOST_DOUBLINGS)
         self.watch.on_event(Event("search"))
         with ThreadPoolExecutor(walks) as pool:
             made = []

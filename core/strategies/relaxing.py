@@ -35,6 +35,8 @@ RISE = 1e-5
 """A relative rise of the bound below this counts as none."""
 PATIENCE = 2
 """Rounds without a rise after which integers take over from fractions."""
+TOO_HARD = 2
+"""Integer programs that were not solved in time, after which no more are tried."""
 SLOW = 4.0
 """Seconds for one linear program after which cutting finer leads nowhere."""
 QUICK = 10_000
@@ -58,6 +60,7 @@ class Relaxing:
         memory = profile(problem, range(problem.count)).memory
         self._cuts = {0, problem.count, memory.index(max(memory)) + 1}
         self._without_rise = 0
+        self._unsolved = 0
         self._by_rounding = False
         """Integer programs have become too hard."""
 
@@ -133,7 +136,8 @@ class Relaxing:
             self.exhausted = True
             return None
         found = just_in_time(self.problem, self._as_sequence(relaxation, result.values))
-        if result.status is not Status.OPTIMAL:
+        self._unsolved += result.status is not Status.OPTIMAL
+        if self._unsolved == TOO_HARD:
             self._by_rounding = True
             return found
         more = self._where_it_exceeds(found)
