@@ -147,7 +147,7 @@ def test_a_name_that_would_move_the_cursor_is_told_in_one_printable_line(tmp_pat
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
-    write_chain(tmp_path, layers=200)
+    write_chain(tmp_path, layers=1000)
     command = f"{sys.executable} -m checkmate inspect chain.json --costs-table | head -n 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (ExitCode.BROKEN_PIPE, "")
