@@ -176,7 +176,7 @@ def _run(prepared: Prepared, problem: Problem, strategy: str, budget: Budget, so
     solution = certified.solution
     if certified.simulation is None:
         return Run(strategy, budget, problem.budget, solution.status.value, None, certified.seconds, solution.reason)
-    outcome = outcome_of(certified, problem, prepared.keep_all.peak, solving.settings.gap)
+    outcome = outcome_of(certified, problem, prepared.keep_all.peak, solving.settings_for(certified.strategy).gap)
     return Run(strategy, budget, problem.budget, outcome.status.value, outcome, certified.seconds, "" if outcome.fits else solution.reason)
 
 

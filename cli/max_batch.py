@@ -217,7 +217,7 @@ def _write(answers: Answers, solving: SolvingRequest, destinations: Destinations
     provenance: dict[str, str | int | float] = {"found_by": best.finding.found_by, answers.dimension: best.size}
     solution = Solution(Status.FEASIBLE, Stop.FINISHED, best.finding.sequence, provenance=provenance)
     certified = Certified(best.strategy, solution, schedule, simulation, True, best.seconds)
-    outcome = outcome_of(certified, problem, prepared.keep_all.peak, solving.settings.gap)
+    outcome = outcome_of(certified, problem, prepared.keep_all.peak, solving.settings_for(certified.strategy).gap)
     beside = training_files(destinations.model) if prepared.training and destinations.model else ()
     check_destinations([*destinations.paths, *beside], answers.model.request.source)
     written = write_results(prepared, problem, solving, certified, outcome, destinations, Anchor.FULL)

@@ -17,7 +17,7 @@ from ..core.settings import Settings
 from ..core.solvers import SOLVERS
 from .command import VARIABLE_PREFIX, Function, Option, option
 from .config import read_config
-from .parameters import COUNT, DIMENSION, DURATION, GAP, SEED, SIZE, Name, nearest
+from .parameters import COUNT, DIMENSION, DURATION, GAP, SEED, SIZE, Name, nearest, parse_gap
 from .session import Session
 
 PROBLEM, COSTS, SOLVING, OUTPUT, GENERAL = "The problem", "Costs", "Solving", "Output", "General"
@@ -48,6 +48,11 @@ class ScheduleGraph:
     batch_size: int | None
 
 
+DEFAULT_GAP = "0.5%"
+OPTIMAL_GAP = "0.01%"
+"""What `--gap` is if nobody says: for most, and for the strategy called optimal."""
+
+
 @dataclass(frozen=True, slots=True)
 class SolvingRequest:
     """How to solve, and for how long."""
@@ -55,10 +60,16 @@ class SolvingRequest:
     settings: Settings
     time_limit: float
     order_was_chosen: bool = False
+    gap_was_chosen: bool = True
 
     def settings_for(self, strategy: str) -> Settings:
-        """`auto` searches for an order unless told otherwise; the others take the order as given."""
-        return replace(self.settings, order="search") if strategy == "auto" and not self.order_was_chosen else self.settings
+        """Unless told otherwise `auto` searches for an order, where the others take it as given, and `optimal` is held to more."""
+        settings = self.settings
+        if strategy == "auto" and not self.order_was_chosen:
+            settings = replace(settings, order="search")
+        if strategy == "optimal" and not self.gap_was_chosen:
+            settings = replace(settings, gap=parse_gap(OPTIMAL_GAP))
+        return settings
 
 
 def graph_options(*, reserve: bool = True, sizes: bool = True) -> Callable[[Function], Function]:
@@ -142,10 +153,11 @@ def solving_options(function: Function) -> Function:
     @functools.wraps(function)
     def packed(*arguments: Any, **values: Any) -> Any:
         time_limit = values.pop("time_limit")
-        names = ("solver", "formulation", "gap", "threads", "seed")
-        order = values.pop("order")
-        settings = Settings(order=order or "given", **{name: values.pop(name) for name in names})
-        return function(*arguments, solving=SolvingRequest(settings, time_limit, order is not None), **values)
+        names = ("solver", "formulation", "threads", "seed")
+        order, gap = values.pop("order"), values.pop("gap")
+        near = parse_gap(DEFAULT_GAP) if gap is None else gap
+        settings = Settings(order=order or "given", gap=near, **{name: values.pop(name) for name in names})
+        return function(*arguments, solving=SolvingRequest(settings, time_limit, order is not None, gap is not None), **values)
 
     decorators = (
         option(
@@ -157,7 +169,10 @@ def solving_options(function: Function) -> Function:
             help="When to stop with the best schedule so far: 90s, 5m, 1h30m.",
         ),
         option(
-            "--gap", group=SOLVING, type=GAP, default="0.01%", show_default=True, help="How near the optimum is near enough: 0.1% or 1e-3."
+            "--gap",
+            group=SOLVING,
+            type=GAP,
+            help=f"How near the optimum is near enough: 0.1% or 1e-3.  [default: {DEFAULT_GAP}; {OPTIMAL_GAP} for optimal]",
         ),
         option(
             "--solver",

@@ -23,7 +23,7 @@ def require_fitting(
 ) -> Outcome:
     """The outcome, or the error that says why there is nothing to write."""
     if certified.simulation is not None and certified.fits:
-        return outcome_of(certified, problem, prepared.keep_all.peak, solving.settings.gap)
+        return outcome_of(certified, problem, prepared.keep_all.peak, solving.settings_for(certified.strategy).gap)
     solution = certified.solution
     if solution.status is Status.INFEASIBLE:
         smallest = Floor(solution.smallest_budget or problem.budget + 1, solution.binding_operation, "the schedule of the lowest peak")

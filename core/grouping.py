@@ -1,9 +1,10 @@
 """Operations that belong together, solved as one.
 
-A real training graph is mostly small steps one after the other: nine taps of one weight gradient, fourteen steps of one batch normalization's.
-What such a run makes is used within it, but for one large value and some small ones. Solved as one operation, with what it takes within
-itself as workspace, it is a tenth of the problem. Every schedule of the smaller problem, expanded, is one of the real problem that costs the
-same and takes no more; some of the real ones are not there, so its optimum is none, and bounds must come from the real problem.
+A real training graph is mostly small steps one after the other: nine taps of one weight gradient, fourteen steps of the gradient of one
+batch normalization. What such a run makes is used within it, but for one large value and some small ones. Solved as one operation, with
+what it takes within itself as workspace, it is a tenth of the problem. Every schedule of the smaller problem, expanded, is one of the real
+problem that costs the same and takes no more; some of the real ones are not there, so its optimum is none, and bounds must come from the
+real problem.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ LITTLE = 1.02
 
 SMALL = 3e-4
 SMALL_TOGETHER = 0.3
-"""Values are small below the first share of the available memory, as long as all of them together take less than the second share of what the
-budget leaves above the least that could do."""
+"""Values are small below the first share of the available memory, as long as all of them together take less than the second share of
+what the budget leaves above the least that could do."""
 
 
 def small_below(problem: Problem) -> float:
@@ -152,8 +153,10 @@ def _contracted(problem: Problem, members: tuple[range, ...], small: float) -> G
 
 
 def _workspace(problem: Problem, run: range, exported: Container[int]) -> int:
-    """What a group takes beyond everything it reads and gives away. What it reads and nobody else does may be freed on the way: so it may be
-    less than nothing."""
+    """What a group takes beyond everything it reads and gives away.
+
+    What it reads and nobody else does may be freed on the way: so it may be less than nothing.
+    """
     last_read: dict[int, int] = {}
     outside: set[int] = set()
     for operation in run:

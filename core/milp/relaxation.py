@@ -8,9 +8,9 @@ first computations in the given order.
 Values below `free_below` bytes are taken to need no memory: they are kept for good, nothing recomputes them, and most of a training graph
 (statistics, weight gradients tap by tap) drops out of the model. That relaxes further, never wrongly.
 
-Where everything an operation makes is read by one other only, and is no smaller than what that one makes, nobody keeps it once the other has
-run: keeping the other's output instead takes no more memory and saves the recomputation. From then on the two are recomputed together, as
-one. That is exact, and halves the model.
+Where everything an operation makes is read by one other only, and is no smaller than what that one makes, nobody keeps it once the other
+has run: keeping the other's output instead takes no more memory and saves the recomputation. From then on the two are recomputed together,
+as one. That is exact, and halves the model.
 
 The matrix is put together with numpy, not Pyomo: it is no model of schedules, only of a bound, it is solved again and again with other
 stages, and Pyomo would take longer to build it than HiGHS takes to solve it.
@@ -251,7 +251,9 @@ def build_relaxation(reduced: Reduced, runs: Sequence[range]) -> Relaxation:
             _kept_1c(matrix, reduced, runs[t - 1], t, compute, keep)
             _once(matrix, reduced, run, t, compute, keep, once, maker)
         _memory(matrix, reduced, run, keep[t + 1], t + 1 == stages)
-    return Relaxation(matrix.form(objective, sum(scale.cost)), tuple(runs), scale.cost_unit, compute[:, :count], once[:, :count], keep, problem)
+    return Relaxation(
+        matrix.form(objective, sum(scale.cost)), tuple(runs), scale.cost_unit, compute[:, :count], once[:, :count], keep, problem
+    )
 
 
 def _inputs_1b(matrix: _Matrix, reduced: Reduced, run: range, compute: Ints, keep: Ints, maker: Ints) -> None:

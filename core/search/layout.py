@@ -2,7 +2,7 @@
 
 A real training graph is mostly small steps: statistics, masks, weight gradients tap by tap. Between two reads of something made long ago
 nothing needs to be recomputed, so all first computations from one such read to the next can be one stage, and values that hardly take
-memory are never dropped. What is in memory within a stage is still counted step by step: such a search sees fewer schedules, but none wrong.
+memory are never dropped. What is in memory within a stage is still counted step by step: such a search sees fewer schedules, none wrong.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The problem and the state of the search as a few tables, the only thing compiled code likes.
 
-A stage is a run of first computations, often only one, and before them what is recomputed for them; one more stage at the end reads the graph
-outputs. A gap of a value lies between two consecutive first uses (stages lo < hi); the last gap ends where no recomputation can need the value any more. Within a gap the value
-is in memory at the start of stage t if
+A stage is a run of first computations, often only one, and before them what is recomputed for them; one more stage at the end reads the
+graph outputs. A gap of a value lies between two consecutive first uses (stages lo < hi); the last gap ends where no recomputation can need
+the value any more. Within a gap the value is in memory at the start of stage t if
 
     lo < t <= stay   or   back < t <= until        (lo <= stay <= back <= until <= hi)
 

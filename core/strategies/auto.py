@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from ..events import Event, Watch, relative_gap
 from ..milp.runs import liveness_entries, merged_runs, single_runs
@@ -68,7 +69,7 @@ class _Auto:
             self.offer(round_relaxation(self.problem, self.settings, self.watch.part(self.watch.remaining / 4)), "lp-rounding")
             return self.solve_exact()
         for count in STAGES:
-            self.side_by_side(lambda count=count: self.solve_merged(count), lambda: self.search(1))  # type: ignore[misc]
+            self.side_by_side(partial(self.solve_merged, count), partial(self.search, 1))
         while not self.done and self.best is not None:
             self.search()
         return self.conclude()
@@ -91,11 +92,11 @@ class _Auto:
         relaxing = Relaxing(self.problem, self.settings)
         relaxing.bound = self.bound
         while not self.done and not relaxing.exhausted:
-            longer = 1 if relaxing.next_is_linear else MOVES_BESIDE
             if relaxing.is_quick:
                 self.solve_relaxation(relaxing)
-            else:
-                self.side_by_side(lambda: self.solve_relaxation(relaxing), lambda: self.search(1, longer))
+                continue
+            moves = 1 if relaxing.next_is_linear else MOVES_BESIDE
+            self.side_by_side(partial(self.solve_relaxation, relaxing), partial(self.search, 1, moves))
 
     def solve_relaxation(self, relaxing: Relaxing) -> None:
         found = relaxing.advance(self.watch.part(self.watch.remaining * PROGRAM_SHARE), self.best)

@@ -100,7 +100,9 @@ def _most_promising(problem: Problem, lowest: tuple[int, ...], settings: Setting
             break
         promise, sequence = _short_search(problem, order, None, settings, watch)
         cost, fitting = _rated(problem, sequence)
-        watch.on_event(Event("order", None if fitting is None else cost, message=f"tried an order: {'fits' if fitting else 'nothing fits'}"))
+        watch.on_event(
+            Event("order", None if fitting is None else cost, message=f"tried an order: {'fits' if fitting else 'nothing fits'}")
+        )
         if cost < best.cost:
             best = _Ordered(order, cost, fitting, promise)
     return best
@@ -126,7 +128,7 @@ def _reordered(problem: Problem, best: _Ordered, settings: Settings, moves: int,
 def _short_search(
     problem: Problem, order: tuple[int, ...], start: Sequence[int] | None, settings: Settings, watch: Watch
 ) -> tuple[float, tuple[int, ...] | None]:
-    """A bound and a schedule under an order, from a linear relaxation or a start that is known, searched for a moment in the rough views."""
+    """A bound and a schedule under an order, from a linear relaxation or a start that is known, searched for a moment."""
     ordered = permuted(problem, order)
     bound, begin = (0.0, _renumbered(order, start)) if start is not None else _linear(ordered, settings, watch)
     found: list[tuple[int, ...]] = []

@@ -1,9 +1,9 @@
 """Bounds and schedules for graphs of any size, from a relaxation that is cut ever finer.
 
-Solve the merged-stage relaxation; look where its solution would really take more memory than there is; end a stage there, and solve again.
-While the linear bound still rises, its fractional solution says where; then the integer solution does, replayed as a schedule. A replay that
-fits is a schedule as cheap as the bound, and there is nothing left to do. One that does not quite fit is where a search should begin. Where
-the integer program takes too long, the fractions, rounded and replayed, say where to cut.
+Solve the merged-stage relaxation; look where its solution would really take more memory than there is; end a stage there, solve again.
+While the linear bound still rises, its fractional solution says where; then the integer solution does, replayed as a schedule. A replay
+that fits is a schedule as cheap as the bound, and there is nothing left to do. One that does not quite fit is where a search should begin.
+Where the integer program takes too long, the fractions, rounded and replayed, say where to cut.
 """
 
 from __future__ import annotations

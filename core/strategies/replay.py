@@ -35,4 +35,5 @@ def memory_within(reduced: Reduced, relaxation: Relaxation, values: NDArray[np.f
         np.add.at(change, begin[chosen], size * read[chosen])
         np.add.at(change, until[chosen], size * (after[chosen] - read[chosen]))
         change[run.stop] -= float((size * after[chosen]).sum())
-    return np.cumsum(change)[: problem.count] + np.array(reduced.scale.workspace)
+    taken: NDArray[np.float64] = np.cumsum(change)[: problem.count] + np.array(reduced.scale.workspace)
+    return taken
