@@ -129,7 +129,7 @@ class Progress:
         from rich.table import Table
         from rich.text import Text
 
-        limit = f" of {format_seconds(self._time_limit)}" if self._time_limit is not None else ""
+        limit = f" of {format_seconds(self._time_limit)}" if self._time_limit is not None and self.phase else ""
         bar = [] if self.done is None else [f"{'━' * round(20 * self.done):20} {100 * self.done:.0f} %"]
         parts = [self.task, *bar, f"{time.monotonic() - self._began:.1f} s{limit}", *self._figures(), *([self.phase] if self.phase else [])]
         grid = Table.grid(padding=(0, 1))

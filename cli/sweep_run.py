@@ -48,8 +48,9 @@ class SweepRun:
     def plan(self, strategies: Sequence[str], budgets: Mapping[int, str]) -> None:
         """Lay out the points, and take from the store what it has."""
         self.budgets = dict(sorted(budgets.items()))
-        ideal, gap = self.prepared.problem.ideal_cost, self.solving.settings.gap
+        ideal = self.prepared.problem.ideal_cost
         for strategy in strategies:
+            gap = self.solving.settings_for(strategy).gap
             curve = Curve(self.budgets, ideal_cost=ideal, gap=gap, budget_free=strategy in BUDGET_FREE)
             self.curves[strategy] = curve
             if self._smallest is not None and strategy == "auto":
