@@ -69,7 +69,10 @@ HOSTILE: dict[str, tuple[object, str]] = {
     "too large": ({"conv1": 1e300}, "c.json: conv1: 1e+300 is larger than 1e+30"),
     "empty name": ({"": 1}, "c.json: a name cannot be empty"),
     "a graph": ({"format": "checkmate-graph"}, "c.json: format: expected 'checkmate-costs', found 'checkmate-graph'"),
-    "newer": ({**FULL, "version": 3}, "c.json: version: this checkmate reads files up to version 1, the file has version 3: update checkmate"),
+    "newer": (
+        {**FULL, "version": 3},
+        "c.json: version: this checkmate reads files up to version 1, the file has version 3: update checkmate",
+    ),
     "misspelt": ({**FULL, "workspaces": {}}, "c.json: unknown key 'workspaces'; did you mean 'workspace'?"),
     "no costs": ({"format": "checkmate-costs", "version": 1}, "c.json: the key 'costs' is missing"),
     "half a byte": ({**FULL, "workspace": {"conv1": 0.5}}, "c.json: workspace.conv1: 0.5 is not a whole number"),

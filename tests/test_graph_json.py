@@ -143,7 +143,10 @@ HOSTILE: dict[str, tuple[object, str]] = {
         {"format": "checkmate-schedule", "version": 1},
         "g.json: format: expected 'checkmate-graph', found 'checkmate-schedule': this is another kind of file",
     ),
-    "newer version": (document(A, version=2), "g.json: version: this checkmate reads files up to version 1, the file has version 2: update checkmate"),
+    "newer version": (
+        document(A, version=2),
+        "g.json: version: this checkmate reads files up to version 1, the file has version 2: update checkmate",
+    ),
     "version true": (document(A, version=True), "g.json: version: expected a number, found true"),
     "no operations": ({"format": "checkmate-graph", "version": 1}, "g.json: the key 'operations' is missing"),
     "empty": (document(), "g.json: operations: the graph has no operations"),

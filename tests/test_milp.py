@@ -12,8 +12,8 @@ from random_graphs import random_problem
 from checkmate.core.certify import certify
 from checkmate.core.events import Watch
 from checkmate.core.milp import FORMULATIONS, get_formulation
-from checkmate.core.milp.runs import liveness_entries, merged_runs, single_runs
 from checkmate.core.milp.relaxation import build_relaxation, reduce_problem
+from checkmate.core.milp.runs import liveness_entries, merged_runs, single_runs
 from checkmate.core.problem import Problem
 from checkmate.core.result import Solution, Status
 from checkmate.core.sequence import profile
