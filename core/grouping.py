@@ -9,7 +9,7 @@ real problem.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from .problem import Problem, feasibility_floor
@@ -139,7 +139,7 @@ def _contracted(problem: Problem, members: tuple[range, ...], small: float) -> G
         graph_operation=tuple(problem.graph_operation[operation] for operation in main),
         graph_value=tuple(problem.graph_value[value] for value in chosen),
         cost=tuple(sum(problem.cost[operation] for operation in run) for run in members),
-        workspace=tuple(_workspace(problem, run, number) for run in members),
+        workspace=tuple(_workspace(problem, run, number.keys()) for run in members),
         pinned=tuple(any(problem.pinned[operation] for operation in run) for run in members),
         backward=tuple(problem.backward[operation] for operation in main),
         inputs=tuple(inputs),
@@ -152,11 +152,8 @@ def _contracted(problem: Problem, members: tuple[range, ...], small: float) -> G
     return Grouped(smaller, problem, members, tuple(main))
 
 
-def _workspace(problem: Problem, run: range, exported: Container[int]) -> int:
-    """What a group takes beyond everything it reads and gives away.
-
-    What it reads and nobody else does may be freed on the way: so it may be less than nothing.
-    """
+def _workspace(problem: Problem, run: range, exported: Set[int]) -> int:
+    """What a group takes beyond everything it reads and gives away. What it reads is there throughout: it may be needed again."""
     last_read: dict[int, int] = {}
     outside: set[int] = set()
     for operation in run:
@@ -171,7 +168,7 @@ def _workspace(problem: Problem, run: range, exported: Container[int]) -> int:
         made = problem.outputs[operation]
         live += sum(problem.size[value] for value in made)
         most = max(most, live + problem.workspace[operation])
-        dying = {value for value in problem.inputs[operation] if last_read[value] == operation and _only_within(problem, value, run)}
+        dying = {value for value in problem.inputs[operation] if last_read[value] == operation} - outside - exported
         dying.update(value for value in made if value not in last_read and value not in exported)
         live -= sum(problem.size[value] for value in dying)
     return most - beside
