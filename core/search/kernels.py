@@ -1,7 +1,6 @@
 """The compiled kernels of the search: stages, moves, proposals, annealing.
 
-All in one file, though they are four things: numba's cache looks at the date of the file a function is in and not at those it calls, so a
-kernel that calls one from another file would go on running an old version of it.
+All in one file: numba's cache looks at the date of the file a function is in and not at those it calls.
 
 Stages are evaluated in ascending order. What a stage recomputes may be held from there on, which touches later stages, never earlier
 ones; so one pass over the touched stages brings everything up to date.
@@ -49,10 +48,9 @@ def recomputed(state: State, stage: int) -> int:
     totals.stamp = stamp
     first = state.stages[stage].first
     found = 0
-    waiting = 0
-    for reader in range(first, state.stages[stage].end):
-        state.stack[waiting] = reader
-        waiting += 1
+    waiting = state.stages[stage].end - first
+    for position in range(waiting):
+        state.stack[position] = first + position
     while waiting:
         waiting -= 1
         reader = state.stack[waiting]
@@ -82,10 +80,9 @@ def weigh(state: State, number: int, found: int) -> None:
     stamp = state.totals[0].stamp
     stage = state.stages[number]
     reads = 0
-    steps = found
-    for computed in range(stage.first, stage.end):
-        state.chosen[steps] = computed
-        steps += 1
+    steps = found + stage.end - stage.first
+    for step in range(found, steps):
+        state.chosen[step] = stage.first + step - found
     for step in range(steps):
         operation = state.operations[state.chosen[step]]
         for index in range(operation.input_start, operation.input_end):
@@ -399,11 +396,8 @@ def fullest(state: State) -> int:
 def anneal(
     state: State, best: Ints, best_cost: float, moves: int, hot: float, cold: float, price: float, reference: float
 ) -> tuple[float, float]:
-    """Try `moves` changes while the temperature falls from hot to cold.
-
-    `best` (3 rows: stay, hold, until) and the returned cost are of the cheapest state that fits; the price of excess memory adapts and is
-    returned for the next call. Temperatures and the price are relative to `reference`.
-    """
+    """Try `moves` changes while the temperature falls from hot to cold. `best` (3 rows: stay, hold, until) and the returned cost are of the
+    cheapest state that fits; the price of excess memory adapts. Temperatures and the price are relative to `reference`."""
     totals = state.totals[0]
     full = -1
     for move in range(moves):
@@ -411,7 +405,6 @@ def anneal(
         if move % 512 == 0:
             recount(state)
             price *= 1.15 if totals.over > 0 else 0.9
-            price = 1e-3 if price < 1e-3 else (1e6 if price > 1e6 else price)
             full = fullest(state)
         before_cost = totals.cost
         before_over = totals.over

@@ -20,7 +20,7 @@ CHUNK = 2000
 HOT = 1.0
 COOLING = 1e-2
 """The temperature falls from the cost of an average operation to a hundredth of that."""
-CHEAP = 2e-4
+CHEAP = 7e-4
 DEAR = 1.0
 """What all of the available memory too much, in one stage, costs at first and in the end, as a share of all work done once. A walk begins
 where excess is cheap, and cheap are the recomputations that then remove it; if it were dear at once, any would do."""
