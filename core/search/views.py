@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ..events import Watch
@@ -10,7 +11,7 @@ from ..grouping import Grouped, group_operations, small_below
 from ..problem import Problem
 from ..sequence import just_in_time
 from .layout import Layout, coarse_layout, fine_layout
-from .local import cheapest_that_fits, walk_from
+from .local import WALKERS, cheapest_that_fits, walk_from
 
 COARSE_OPERATIONS = 150
 FINE_OPERATIONS = 1500
@@ -50,3 +51,16 @@ def views_of(problem: Problem) -> tuple[View, ...]:
         View("grouped search", problem, coarse_layout(grouped.problem, small), grouped),
     )
     return (*coarse, fine) if problem.count <= FINE_OPERATIONS else coarse
+
+
+def search_views(problem: Problem, starts: Sequence[tuple[int, ...]], seed: int, moves: int, watch: Watch) -> tuple[int, ...] | None:
+    """One walk from each start in turn in each view, two at a time; the cheapest schedule found."""
+    views = views_of(problem)
+    walks = max(len(views), len(starts))
+    with ThreadPoolExecutor(WALKERS) as pool:
+        made = [
+            pool.submit(views[number % len(views)].walk, starts[number % len(starts)], seed * 1000 + number, moves, watch)
+            for number in range(walks)
+        ]
+        found = [sequence for walk in made if (sequence := walk.result()) is not None]
+    return cheapest_that_fits(problem, found)

@@ -16,8 +16,8 @@ from ..problem import Floor, Problem, feasibility_floor
 from ..result import Stop
 from ..runtime import Runtime
 from ..schedule import expand
-from ..search.local import search
 from ..search.order import find_order, order_for_budget
+from ..search.views import search_views
 from ..search.warm import warm_up_before
 from ..sequence import profile
 from ..settings import Settings
@@ -153,7 +153,7 @@ class _Smallest:
         if self.watch.expired:
             return
         under = permuted(self.problem.with_budget(self.model_budget), self.order)
-        found = search(under, [self._in_order(self.best)], self.settings.seed, FIRST_MOVES, self.watch)
+        found = search_views(under, [self._in_order(self.best)], self.settings.seed, FIRST_MOVES, self.watch)
         if found is None:
             return
         cheaper = in_original(self.order, found)
@@ -172,8 +172,8 @@ class _Smallest:
         if profile(under, self.given).peak <= target.budget:
             self._offer(order, self.given, "order")
             return True
-        starts = [self.given, self._in_order(self.best)] if order == self.order else [self.given]
-        found = search(under, starts, seed, moves, self.watch.part(self.watch.remaining / 4))
+        starts = [self._in_order(self.best), self.given] if order == self.order else [self.given]
+        found = search_views(under, starts, seed, moves, self.watch.part(self.watch.remaining / 4))
         if found is not None:
             self._offer(order, found, "search")
         return found is not None
