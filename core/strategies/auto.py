@@ -35,6 +35,10 @@ STAGES = (24, 96)
 """Of the merged-stage MILPs."""
 
 
+Found = tuple[tuple[str, tuple[int, ...]], ...]
+"""Schedules and who found them, whether or not they fit."""
+
+
 def auto(problem: Problem, settings: Settings, watch: Watch) -> Solution:
     """Relaxations cut ever finer for bounds, local search for schedules, MILPs from the best: for graphs of any size."""
     known = infeasible(problem) or keep_everything(problem)
@@ -71,7 +75,7 @@ class _Auto:
         for count in STAGES:
             self.side_by_side(partial(self.solve_merged, count), partial(self.search, 1))
         while not self.done and self.best is not None:
-            self.search()
+            self.take(self.search())
         return self.conclude()
 
     @property
@@ -93,53 +97,63 @@ class _Auto:
         relaxing.bound = self.bound
         while not self.done and not relaxing.exhausted:
             if relaxing.is_quick:
-                self.solve_relaxation(relaxing)
-                continue
-            moves = 1 if relaxing.next_is_linear else MOVES_BESIDE
-            self.side_by_side(partial(self.solve_relaxation, relaxing), partial(self.search, 1, moves))
+                self.take(self.solve_relaxation(relaxing))
+            else:
+                moves = 1 if relaxing.next_is_linear else MOVES_BESIDE
+                self.side_by_side(partial(self.solve_relaxation, relaxing), partial(self.search, 1, moves))
+            if relaxing.bound < float("inf"):
+                self.bound = max(self.bound, relaxing.bound)
 
-    def solve_relaxation(self, relaxing: Relaxing) -> None:
+    def solve_relaxation(self, relaxing: Relaxing) -> Found:
         found = relaxing.advance(self.watch.part(self.watch.remaining * PROGRAM_SHARE), self.best)
-        if relaxing.bound < float("inf"):
-            self.bound = max(self.bound, relaxing.bound)
-        self.nearest = found or self.nearest
-        self.offer(found, "relaxation")
+        return () if found is None else (("relaxation", found),)
 
-    def side_by_side(self, one: Callable[[], None], other: Callable[[], None]) -> None:
-        """Two things at once: solvers run in a process of their own, kernels without the interpreter's lock."""
+    def take(self, found: Found) -> None:
+        for name, sequence in found:
+            if name == "relaxation":
+                self.nearest = sequence
+            self.offer(sequence, name)
+
+    def side_by_side(self, one: Callable[[], Found], other: Callable[[], Found]) -> None:
+        """Two things at once, unless one thread was asked for: solvers run in a process of their own, kernels without Python's lock.
+
+        What they find is taken when both are done, so that it does not matter which is first.
+        """
         if self.done:
             return
-        with ThreadPoolExecutor(1) as pool:
-            beside = pool.submit(one)
-            other()
-            beside.result()
+        with ThreadPoolExecutor(1 if self.settings.threads == 1 else 2) as pool:
+            running = [pool.submit(one), pool.submit(other)]
+            found = [work.result() for work in running]
+        for each in found:
+            self.take(each)
 
-    def search(self, walks: int = 2, longer: int = 1) -> None:
+    def search(self, walks: int = 2, longer: int = 1) -> Found:
         """Walks from what the relaxation last gave and from the best schedule, each in one of the views of the problem."""
-        if self.done:
-            return
         everything = tuple(range(self.problem.count))
         starts = [self.nearest or everything, self.best or everything]
         if self.round // 2 % 2:
             starts.reverse()
         moves = longer * min(FIRST_MOVES, MOVES_PER_OPERATION * self.problem.count) << min(self.round // 4, MOST_DOUBLINGS)
         self.watch.on_event(Event("search"))
-        with ThreadPoolExecutor(walks) as pool:
+        with ThreadPoolExecutor(min(walks, self.settings.threads or walks)) as pool:
             made = []
             for number in range(walks):
                 view = self.views[(self.round + number) % len(self.views)]
                 seed = self.settings.seed * 1000 + 2 * self.round + number
                 made.append((view.name, pool.submit(view.walk, starts[number], seed, moves, self.watch)))
-            for name, walk in made:
-                self.offer(walk.result(), name)
+            found = tuple((name, sequence) for name, walk in made if (sequence := walk.result()) is not None)
         self.round += 1
+        for name, sequence in found:
+            self.watch.on_event(Event(name, profile(self.problem, sequence).cost, self.bound))
+        return found
 
-    def solve_merged(self, count: int) -> None:
+    def solve_merged(self, count: int) -> Found:
         """A merged-stage MILP from the best schedule; its schedules are real, its bound is none."""
         runs = merged_runs(self.problem, count)
-        if not self.done and fits_in_time(liveness_entries(self.problem, runs), self.watch):
-            found = solve_exactly(self.problem, self.settings, self.watch.part(self.watch.remaining / 3), runs, self.best)
-            self.offer(found.sequence, f"{self.settings.solver} with {len(runs)} stages")
+        if not fits_in_time(liveness_entries(self.problem, runs), self.watch):
+            return ()
+        found = solve_exactly(self.problem, self.settings, self.watch.part(self.watch.remaining / 3), runs, self.best)
+        return () if found.sequence is None else ((f"{self.settings.solver} with {len(runs)} stages", found.sequence),)
 
     def solve_exact(self) -> Solution:
         """The exact MILP from here on. If it stops early, the relaxation's bound may be the better one."""
