@@ -14,6 +14,7 @@ from ..result import Solution, Status, Stop
 from ..search.views import views_of
 from ..sequence import profile
 from ..settings import Settings
+from .descent import descend
 from .exact import fits_in_time, solve_exactly
 from .incumbent import best_heuristic, infeasible, keep_everything
 from .lp_rounding import round_relaxation
@@ -31,6 +32,9 @@ MOVES_BESIDE = 4
 HEURISTICS_SHARE = 0.05
 PROGRAM_SHARE = 0.35
 """Of the time that is left, for the heuristics and for one program."""
+STUCK = 2
+DESCENT_SHARE = 0.5
+"""Rounds of search without a schedule that fits, after which this part of the time that is left goes into coming down to the budget."""
 STAGES = (24, 96)
 """Of the merged-stage MILPs."""
 
@@ -68,6 +72,8 @@ class _Auto:
         if self.settings.formulation == "paper":
             return self.solve_exact()
         self.relax()
+        if self.best is None and not self.done:
+            self.take(self.come_down())
         entries = liveness_entries(self.problem, single_runs(self.problem))
         if not self.done and entries <= EXACT_ENTRIES and fits_in_time(entries, self.watch):
             self.offer(round_relaxation(self.problem, self.settings, self.watch.part(self.watch.remaining / 4)), "lp-rounding")
@@ -100,7 +106,9 @@ class _Auto:
                 self.take(self.solve_relaxation(relaxing))
             else:
                 moves = 1 if relaxing.next_is_linear else MOVES_BESIDE
-                self.side_by_side(partial(self.solve_relaxation, relaxing), partial(self.search, 1, moves))
+                stuck = self.best is None and self.round >= STUCK
+                other = self.come_down if stuck else partial(self.search, 1, moves)
+                self.side_by_side(partial(self.solve_relaxation, relaxing), other)
             if relaxing.bound < float("inf"):
                 self.bound = max(self.bound, relaxing.bound)
 
@@ -146,6 +154,10 @@ class _Auto:
         for name, sequence in found:
             self.watch.on_event(Event(name, profile(self.problem, sequence).cost, self.bound))
         return found
+
+    def come_down(self) -> Found:
+        found = descend(self.problem, self.settings, self.watch.part(self.watch.remaining * DESCENT_SHARE))
+        return () if found is None else (("descent", found),)
 
     def solve_merged(self, count: int) -> Found:
         """A merged-stage MILP from the best schedule; its schedules are real, its bound is none."""
