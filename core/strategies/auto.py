@@ -16,7 +16,7 @@ from ..sequence import profile
 from ..settings import Settings
 from .descent import descend
 from .exact import fits_in_time, solve_exactly
-from .incumbent import best_heuristic, infeasible, keep_everything
+from .incumbent import KNOWN, best_heuristic, infeasible, keep_everything
 from .lp_rounding import round_relaxation
 from .optimal import solve_from
 from .relaxing import Relaxing
@@ -66,7 +66,7 @@ class _Auto:
         """What the relaxation last gave, which may take a little too much."""
 
     def run(self) -> Solution:
-        self.offer(self.settings.known.sequence, "known before")
+        self.offer(self.settings.known.sequence, KNOWN)
         if self.best is None:
             self.offer(*best_heuristic(self.problem, self.settings, self.watch.part(self.watch.remaining * HEURISTICS_SHARE)))
         if self.settings.formulation == "paper":

@@ -14,6 +14,10 @@ from ..units import format_bytes
 from . import HEURISTICS, get_strategy
 
 
+KNOWN = "known before"
+"""Who found a schedule that a strategy was given to begin with."""
+
+
 def infeasible(problem: Problem) -> Solution | None:
     """A proof that nothing fits, if the largest set of bytes that must be in memory together already says so.
 

@@ -22,7 +22,7 @@ from ..sequence import first_computations, profile, prune
 from ..settings import Known, Settings
 from ..unrolled import unrolled
 from . import Strategy
-from .incumbent import infeasible, keep_everything
+from .incumbent import KNOWN, infeasible, keep_everything
 from .relaxing import Relaxing
 
 MOVES_PER_OPERATION = 3000
@@ -71,6 +71,8 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
     best = _reordered(problem, best, settings, moves, watch.part(watch.remaining * SHARE))
     if best.order != given and best.cost < cost * (1 - settings.gap):
         last = _translated(problem, best.order, strategy(permuted(problem, best.order), _told(settings, best), watch))
+        if last.provenance.get("found_by") == KNOWN:
+            last = replace(last, provenance=last.provenance | {"found_by": "order search"})
         return last if _rated(problem, last.sequence)[0] < cost else first
     if first.status is Status.OPTIMAL or watch.expired:
         return first
