@@ -13,7 +13,6 @@ from ..settings import Settings
 from ..units import format_bytes
 from . import HEURISTICS, get_strategy
 
-
 KNOWN = "known before"
 """Who found a schedule that a strategy was given to begin with."""
 
