@@ -15,10 +15,10 @@ from checkmate.core.events import Watch
 from checkmate.core.graph import OperationSpec, ValueSpec, Work, assemble
 from checkmate.core.permute import in_original, permuted
 from checkmate.core.problem import Problem, build_problem
-from checkmate.core.search.local import search
 from checkmate.core.search.order import MANNERS, find_order, new_walk, order_for_budget, run_walk
 from checkmate.core.search.order_builds import least_peak
 from checkmate.core.search.order_space import build_links
+from checkmate.core.search.views import search_views
 from checkmate.core.sequence import profile, prune
 
 
@@ -184,7 +184,7 @@ def test_rematerialization_under_a_found_order_is_a_schedule_of_the_problem() ->
     problem = problem.with_budget(peak(problem, tuple(range(problem.count))) // 2)
     order = order_for_budget(problem, 0, 2000, Watch())
     other = permuted(problem, order)
-    found = search(other, [tuple(range(other.count))], 0, 2000, Watch())
+    found = search_views(other, [tuple(range(other.count))], 0, 2000, Watch())
     assert found is not None
     simulation = certify(problem, in_original(order, found))[1]
     assert simulation.peak_bytes <= problem.budget

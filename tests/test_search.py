@@ -16,9 +16,10 @@ from checkmate.core.events import Watch
 from checkmate.core.problem import Problem
 from checkmate.core.search import basics, kernels
 from checkmate.core.search.kernels import reset
-from checkmate.core.search.local import LocalSearch, decode, search
+from checkmate.core.search.local import LocalSearch, decode
 from checkmate.core.search.space import State
 from checkmate.core.search.tables import Ints
+from checkmate.core.search.views import search_views
 from checkmate.core.sequence import in_stage_order, profile
 
 
@@ -134,7 +135,7 @@ def test_the_search_finds_most_optima_of_small_graphs_and_beats_none() -> None:
         if not problem.count or (optimum := staged_optimum(problem)) == math.inf:
             continue
         possible += 1
-        sequence = search(problem, [tuple(range(problem.count))], 1, 2000, Watch(60))
+        sequence = search_views(problem, [tuple(range(problem.count))], 1, 2000, Watch(60))
         if sequence is not None:
             made = profile(problem, sequence)
             assert made.peak <= problem.budget
@@ -146,14 +147,14 @@ def test_the_search_finds_most_optima_of_small_graphs_and_beats_none() -> None:
 def test_the_search_solves_the_chain() -> None:
     """43 is the optimum of the 16-layer chain at budget 8; 46 is well below every baseline but Griewank's."""
     problem = unit_chain(16, 8)
-    sequence = search(problem, [tuple(range(problem.count))] * 2, 0, 60_000, Watch(60))
+    sequence = search_views(problem, [tuple(range(problem.count))] * 2, 0, 60_000, Watch(60))
     assert sequence is not None
     assert len(sequence) <= 46
 
 
 def test_the_same_seed_takes_the_same_walk() -> None:
     problem = unit_chain(12, 6)
-    first, second = (search(problem, [tuple(range(problem.count))] * 3, 5, 10_000, Watch(60)) for _ in range(2))
+    first, second = (search_views(problem, [tuple(range(problem.count))] * 3, 5, 10_000, Watch(60)) for _ in range(2))
     assert first == second is not None
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ..events import Event, Watch
+from ..events import Watch
 from ..problem import Problem
 from ..sequence import just_in_time, last_reads, profile, prune
 from .kernels import anneal, recomputed, reset
@@ -29,8 +28,6 @@ GENTLE_CHEAP = 3e-3
 """The same for a walk that begins with a schedule that fits, to improve it."""
 LAST_CHUNKS = 10
 """At most this many more, at rising prices, if nothing was found that fits."""
-WALKERS = 2
-"""Kernels run without the interpreter's lock; this many at a time, so that results do not depend on the machine."""
 
 
 class LocalSearch:
@@ -171,17 +168,3 @@ def walk_from(
             break
         walk.run(CHUNK, hot * COOLING, hot * COOLING)
     return walk.best_sequence()
-
-
-def search(
-    problem: Problem, starts: Sequence[tuple[int, ...]], seed: int, moves: int, watch: Watch, layout: Layout | None = None
-) -> tuple[int, ...] | None:
-    """One walk from each start, side by side on both cores; the cheapest schedule found. Deterministic unless time runs out."""
-    watch.on_event(Event("search"))
-    with ThreadPoolExecutor(WALKERS) as pool:
-        walks = [pool.submit(walk_from, problem, start, seed * 1000 + number, moves, watch, layout) for number, start in enumerate(starts)]
-        found = [sequence for walk in walks if (sequence := walk.result()) is not None]
-    best = cheapest_that_fits(problem, found)
-    if best is not None:
-        watch.on_event(Event("search", profile(problem, best).cost))
-    return best

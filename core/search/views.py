@@ -11,8 +11,10 @@ from ..grouping import Grouped, group_operations, small_below
 from ..problem import Problem
 from ..sequence import just_in_time
 from .layout import Layout, coarse_layout, fine_layout
-from .local import WALKERS, cheapest_that_fits, walk_from
+from .local import cheapest_that_fits, walk_from
 
+WALKERS = 2
+"""Kernels run without the interpreter's lock; this many at a time, so that results do not depend on the machine."""
 COARSE_OPERATIONS = 150
 FINE_OPERATIONS = 1500
 """Graphs above the first size are searched coarsely and grouped too, and above the second one only so."""
@@ -54,7 +56,7 @@ def views_of(problem: Problem) -> tuple[View, ...]:
 
 
 def search_views(problem: Problem, starts: Sequence[tuple[int, ...]], seed: int, moves: int, watch: Watch) -> tuple[int, ...] | None:
-    """One walk from each start in turn in each view, two at a time; the cheapest schedule found."""
+    """One walk from each start in turn in each view, side by side; the cheapest schedule found. Deterministic unless time runs out."""
     views = views_of(problem)
     walks = max(len(views), len(starts))
     with ThreadPoolExecutor(WALKERS) as pool:

@@ -9,8 +9,8 @@ from ..costs import Costs
 from ..events import Event, Watch
 from ..graph import Graph, Operation, Value
 from ..problem import Problem, build_problem
-from .local import search
 from .order import find_order, order_for_budget
+from .views import search_views
 
 
 def warm_up_before(watch: Watch) -> None:
@@ -24,7 +24,7 @@ def warm_up() -> None:
     """Run every kernel once, on a problem so small that only compiling takes time."""
     problem = _two_branches()
     start = tuple(range(problem.count))
-    search(problem, [start], 0, 1, Watch())
+    search_views(problem, [start], 0, 1, Watch())
     find_order(problem, 0, 10, Watch())
     order_for_budget(problem, 0, 10, Watch())
 

@@ -25,8 +25,8 @@ EXACT_ENTRIES = 400_000
 """Above this many nonzeros the exact model rarely gets anywhere in a minute: merged stages come first."""
 FIRST_MOVES = 40_000
 MOVES_PER_OPERATION = 200
-"""The first round of local search takes the smaller of these; each later round doubles it."""
 MOST_DOUBLINGS = 5
+"""The first rounds of local search take the smaller of these; every fourth round doubles it, up to so many times."""
 MOVES_BESIDE = 4
 """Times as many moves beside an integer program, which takes its time."""
 HEURISTICS_SHARE = 0.05
@@ -37,7 +37,8 @@ DESCENT_SHARE = 0.5
 """Rounds of search without a schedule that fits, after which this part of the time that is left goes into coming down to the budget."""
 STAGES = (24, 96)
 """Of the merged-stage MILPs."""
-
+RELAXATION = "relaxation"
+"""Who finds what a search should begin with even if it does not fit."""
 
 Found = tuple[tuple[str, tuple[int, ...]], ...]
 """Schedules and who found them, whether or not they fit."""
@@ -114,11 +115,11 @@ class _Auto:
 
     def solve_relaxation(self, relaxing: Relaxing) -> Found:
         found = relaxing.advance(self.watch.part(self.watch.remaining * PROGRAM_SHARE), self.best)
-        return () if found is None else (("relaxation", found),)
+        return () if found is None else ((RELAXATION, found),)
 
     def take(self, found: Found) -> None:
         for name, sequence in found:
-            if name == "relaxation":
+            if name == RELAXATION:
                 self.nearest = sequence
             self.offer(sequence, name)
 
