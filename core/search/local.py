@@ -8,7 +8,8 @@ import numpy as np
 
 from ..events import Watch
 from ..problem import Problem
-from ..sequence import just_in_time, last_reads, profile, prune
+from ..sequence import just_in_time, last_reads, prune
+from .fitting import cheapest_that_fits
 from .kernels import anneal, recomputed, reset
 from .layout import Layout, fine_layout
 from .space import State, new_state, stage_numbers
@@ -89,11 +90,6 @@ class LocalSearch:
         found = decode(self.problem, self.layout, self.state)
         self.restore(present)
         return cheapest_that_fits(self.problem, [found, just_in_time(self.problem, found)])
-
-
-def cheapest_that_fits(problem: Problem, candidates: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
-    fitting = [(made.cost, candidate) for candidate in candidates if (made := profile(problem, candidate)).peak <= problem.budget]
-    return min(fitting)[1] if fitting else None
 
 
 def encode(problem: Problem, layout: Layout, state: State, sequence: Sequence[int]) -> None:

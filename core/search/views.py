@@ -1,4 +1,4 @@
-"""The views of a problem that are searched in turn: as it is, in coarse stages, and with operations grouped."""
+"""The views of a problem that are searched in turn: in stages, fine or coarse, with operations grouped, and as a plain sequence."""
 
 from __future__ import annotations
 
@@ -10,31 +10,44 @@ from ..events import Watch
 from ..grouping import Grouped, group_operations, small_below
 from ..problem import Problem
 from ..sequence import just_in_time
+from .fitting import cheapest_that_fits
 from .layout import Layout, coarse_layout, fine_layout
-from .local import cheapest_that_fits, walk_from
+from .local import walk_from
+from .splice import splice_from
 
 WALKERS = 2
 """Kernels run without the interpreter's lock; this many at a time, so that results do not depend on the machine."""
 COARSE_OPERATIONS = 150
-FINE_OPERATIONS = 1500
-"""Graphs above the first size are searched coarsely and grouped too, and above the second one only so."""
+"""Graphs above this size are searched in coarse stages and grouped, smaller ones in fine stages."""
+SPLICES = 5
+"""Moves over a plain sequence for each over stages: about what takes the same time."""
+POLISH = 2
+"""The same, to improve what another view has found."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """One way to look at a problem."""
+    """One way to look at a problem: in stages, or, without a layout, as a plain sequence."""
 
     name: str
     problem: Problem
-    layout: Layout
+    layout: Layout | None = None
     grouped: Grouped | None = None
 
     def walk(self, start: Sequence[int], seed: int, moves: int, watch: Watch) -> tuple[int, ...] | None:
         """One walk, from and to sequences of the problem itself."""
+        if self.layout is None:
+            return splice_from(self.problem, start, seed, SPLICES * moves, watch)
+        found = self._in_stages(start, seed, moves, watch)
+        if found is None:
+            return None
+        better = splice_from(self.problem, found, seed, POLISH * moves, watch)
+        return cheapest_that_fits(self.problem, [found] if better is None else [found, better])
+
+    def _in_stages(self, start: Sequence[int], seed: int, moves: int, watch: Watch) -> tuple[int, ...] | None:
         if self.grouped is None:
             return walk_from(self.problem, start, seed, moves, watch, self.layout)
-        smaller = self.grouped.problem
-        found = walk_from(smaller, self.grouped.contract(start), seed, moves, watch, self.layout)
+        found = walk_from(self.grouped.problem, self.grouped.contract(start), seed, moves, watch, self.layout)
         if found is None:
             return None
         expanded = self.grouped.expand(found)
@@ -43,16 +56,16 @@ class View:
 
 def views_of(problem: Problem) -> tuple[View, ...]:
     """Those worth searching."""
-    fine = View("search", problem, fine_layout(problem))
+    plain = View("splice search", problem)
     if problem.count <= COARSE_OPERATIONS:
-        return (fine,)
+        return (View("search", problem, fine_layout(problem)), plain)
     small = small_below(problem)
     grouped = group_operations(problem, small)
-    coarse = (
+    return (
         View("coarse search", problem, coarse_layout(problem, small)),
         View("grouped search", problem, coarse_layout(grouped.problem, small), grouped),
+        plain,
     )
-    return (*coarse, fine) if problem.count <= FINE_OPERATIONS else coarse
 
 
 def search_views(problem: Problem, starts: Sequence[tuple[int, ...]], seed: int, moves: int, watch: Watch) -> tuple[int, ...] | None:

@@ -1,0 +1,64 @@
+"""Search over sequences: recomputations are put in, taken out and moved one by one, and first computations too where the order is free.
+
+Fast, because a step changes little, and close to what is really computed, because nothing is merged or grouped. Where many recomputations
+belong together, as in deep networks, the search over stages finds that sooner; this one then makes the most of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ..events import Watch
+from ..problem import Problem
+from ..sequence import just_in_time, profile, prune
+from .fitting import cheapest_that_fits
+from .splice_kernels import anneal, reset
+from .splice_space import COPIES, new_splice
+
+CHUNK = 10_000
+"""Moves between two looks at the clock."""
+HOT = 1.0
+COOLING = 1e-2
+"""The temperature falls from the cost of an average operation to a hundredth of that."""
+CHEAP = 3e-4
+DEAR = 100.0
+"""What all of the available memory too much, at one place, costs at first and in the end, as a share of all work done once."""
+GENTLE_HOT = 0.3
+GENTLE_CHEAP = 3e-3
+"""The same for a walk that begins with a schedule that fits, to improve it."""
+
+
+def splice_from(
+    problem: Problem, start: Sequence[int], seed: int, moves: int, watch: Watch, *, free: bool = False
+) -> tuple[int, ...] | None:
+    """Anneal from a sequence for a number of moves; the cheapest found that fits. First computations stay in order unless that is free."""
+    if max(Counter(start).values(), default=0) > COPIES:
+        return None
+    state = new_splice(problem, start, seed)
+    if not len(state.large):
+        return None
+    reset(state)
+    made = profile(problem, start)
+    gentle = made.peak <= problem.budget and made.cost > problem.ideal_cost
+    cost = max(problem.ideal_cost, 1e-300)
+    hot = (GENTLE_HOT if gentle else HOT) * cost / problem.count
+    cheap = GENTLE_CHEAP if gentle else CHEAP
+    chunks = max(1, moves // CHUNK)
+    for chunk in range(chunks):
+        if watch.expired:
+            break
+        begin, end = chunk / chunks, (chunk + 1) / chunks
+        anneal(
+            state,
+            min(moves, CHUNK),
+            hot * COOLING**begin,
+            hot * COOLING**end,
+            cost * cheap * (DEAR / cheap) ** begin,
+            cost * cheap * (DEAR / cheap) ** end,
+            free,
+        )
+    if not state.best_sequence:
+        return None
+    found = prune(problem, state.best_sequence)
+    return cheapest_that_fits(problem, [found, just_in_time(problem, found)])
