@@ -11,7 +11,7 @@ from ..events import Event, Watch, relative_gap
 from ..milp.runs import liveness_entries, merged_runs, single_runs
 from ..problem import Problem
 from ..result import Solution, Status, Stop
-from ..search.views import views_of
+from ..search.views import search_views, views_of
 from ..sequence import profile
 from ..settings import Settings
 from .descent import descend
@@ -35,6 +35,8 @@ PROGRAM_SHARE = 0.35
 STUCK = 2
 DESCENT_SHARE = 0.5
 """Rounds of search without a schedule that fits, after which this part of the time that is left goes into coming down to the budget."""
+DESCENT_MOVES = 60
+"""Moves per operation for each step of a descent."""
 STAGES = (24, 96)
 """Of the merged-stage MILPs."""
 RELAXATION = "relaxation"
@@ -63,6 +65,9 @@ class _Auto:
         self.bound = max(problem.ideal_cost, settings.known.bound)
         self.round = 0
         self.views = views_of(problem)
+        self.lowest = tuple(range(problem.count))
+        self.descents = 0
+        """Where the last descent to the budget ended, and how many there were."""
         self.nearest: tuple[int, ...] | None = None
         """What the relaxation last gave, which may take a little too much."""
 
@@ -157,8 +162,15 @@ class _Auto:
         return found
 
     def come_down(self) -> Found:
-        found = descend(self.problem, self.settings, self.watch.part(self.watch.remaining * DESCENT_SHARE))
-        return () if found is None else (("descent", found),)
+        """Down to the budget, from where the last descent ended."""
+        watch = self.watch.part(self.watch.remaining * DESCENT_SHARE)
+        moves = min(FIRST_MOVES, DESCENT_MOVES * self.problem.count)
+        seed = self.settings.seed * 1000 + 100 * self.descents
+        self.descents += 1
+        self.lowest = descend(
+            self.problem, self.lowest, seed, lambda target, start, number: search_views(target, [start], number, moves, watch), watch
+        )
+        return (("descent", self.lowest),)
 
     def solve_merged(self, count: int) -> Found:
         """A merged-stage MILP from the best schedule; its schedules are real, its bound is none."""

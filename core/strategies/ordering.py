@@ -1,14 +1,15 @@
 """The order of first computations is ours to choose, and choosing it is often free memory.
 
 Any strategy can be run under an order found by search. First comes an order in which nothing need be recomputed, which is optimal for any
-order. Else the strategy works under the given order for a part of the time, and short searches with recomputation try others; the cheapest
-schedule is reordered with its recomputations, which makes room, and searched again under its new order, as long as that helps. Then the
-strategy goes on under the best order. What it proves holds for the order it is given.
+order. Else the strategy works under the given order for a part of the time, and short searches with recomputation try others; then order
+and recomputations of the cheapest schedule are searched together, as long as that helps. Then the strategy goes on under the best order.
+What it proves holds for the order it is given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from ..events import Event, Watch
@@ -17,11 +18,13 @@ from ..permute import in_original, permuted
 from ..problem import Problem
 from ..result import Solution, Status, Stop
 from ..search.order import find_order, order_for_budget
+from ..search.splice import splice_from
 from ..search.views import views_of
 from ..sequence import first_computations, profile, prune
 from ..settings import Known, Settings
 from ..unrolled import unrolled
 from . import Strategy
+from .descent import descend
 from .incumbent import KNOWN, infeasible, keep_everything
 from .relaxing import Relaxing
 
@@ -34,7 +37,11 @@ PROMISING = 0.01
 SMALL_PART = 0.3
 LARGE_PART = 0.75
 """The given order gets the larger part of the time that is left, but the smaller one if another order promises to be so much cheaper."""
+TOGETHER = 500
+"""Moves per operation when orders and recomputations are searched together, as many as for orders alone at most."""
 REORDERINGS = 4
+WORTHWHILE = 1e-4
+"""Times in a row that may make nothing cheaper by this share before that ends."""
 THOROUGH = 500
 """Operations up to which every order is tried in every view."""
 
@@ -60,25 +67,40 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
     lowest = find_order(problem, settings.seed, moves, watch.part(watch.remaining * SHARE), problem.budget)
     if profile(problem, lowest).peak <= problem.budget:
         return Solution(Status.OPTIMAL, Stop.FINISHED, lowest, problem.ideal_cost, bound_scope="any", provenance={"found_by": "order"})
-    best = _most_promising(problem, lowest, settings, moves, watch.part(watch.remaining * SHARE))
     given = tuple(range(problem.count))
-    promising = best.promise < _linear(problem, settings, watch)[0] * (1 - PROMISING)
-    part = watch.part(watch.remaining * (SMALL_PART if promising else LARGE_PART))
-    first = _translated(problem, given, strategy(problem, _told(settings, best if best.order == given else _Ordered(given)), part))
+    best = _together(problem, (given, lowest), settings.seed, watch.part(watch.remaining * SHARE))
+    best = _most_promising(problem, best, lowest, settings, moves, watch.part(watch.remaining * SHARE))
+    if best.cost == float("inf"):
+        best = _brought_down(problem, lowest, settings, watch.part(watch.remaining * SHARE))
+    promise, rounded = _linear(problem, settings, watch.part(watch.remaining * SHARE))
+    if best.cost <= promise:
+        best = _reordered(problem, best, settings, moves, watch.part(watch.remaining * SHARE))
+        return _go_on(problem, strategy, best, settings, watch)
+    tried = _short_search(problem, given, rounded or given, settings, watch.part(watch.remaining * SHARE))[1]
+    hopeful = best.promise >= promise * (1 - PROMISING) and (tried is not None or best.sequence is None)
+    part = watch.part(watch.remaining * (LARGE_PART if hopeful else SMALL_PART))
+    start = best if best.order == given else _Ordered(given, *_rated(problem, tried))
+    first = _translated(problem, given, strategy(problem, _told(settings, start), part))
     cost, sequence = _rated(problem, first.sequence)
     if cost <= best.cost:
         best = _Ordered(given, cost, sequence)
     best = _reordered(problem, best, settings, moves, watch.part(watch.remaining * SHARE))
     if best.order != given and best.cost < cost * (1 - settings.gap):
-        last = _translated(problem, best.order, strategy(permuted(problem, best.order), _told(settings, best), watch))
-        if last.provenance.get("found_by") == KNOWN:
-            last = replace(last, provenance=last.provenance | {"found_by": "order search"})
+        last = _go_on(problem, strategy, best, settings, watch)
         return last if _rated(problem, last.sequence)[0] < cost else first
     if first.status is Status.OPTIMAL or watch.expired:
         return first
     told = _told(settings, _Ordered(given, cost, sequence))
     told = replace(told, known=replace(told.known, bound=max(told.known.bound, first.bound or 0.0)))
     return _translated(problem, given, strategy(problem, told, watch))
+
+
+def _go_on(problem: Problem, strategy: Strategy, best: _Ordered, settings: Settings, watch: Watch) -> Solution:
+    """The strategy under the best order, from the best schedule."""
+    last = _translated(problem, best.order, strategy(permuted(problem, best.order), _told(settings, best), watch))
+    if last.provenance.get("found_by") == KNOWN:
+        last = replace(last, provenance=last.provenance | {"found_by": "order search"})
+    return last
 
 
 def _told(settings: Settings, best: _Ordered) -> Settings:
@@ -89,13 +111,14 @@ def _told(settings: Settings, best: _Ordered) -> Settings:
     return replace(settings, known=Known(sequence, known.bound if same else 0.0, known.bound_scope))
 
 
-def _most_promising(problem: Problem, lowest: tuple[int, ...], settings: Settings, moves: int, watch: Watch) -> _Ordered:
-    """Of the order of the lowest peak, one chosen for the budget, and the one of a schedule known before: that under which a short search
-    finds the cheapest schedule. One of low memory without recomputation can be bad with it."""
+def _most_promising(
+    problem: Problem, best: _Ordered, lowest: tuple[int, ...], settings: Settings, moves: int, watch: Watch
+) -> _Ordered:
+    """Of the order of the best so far, that of the lowest peak, one chosen for the budget, and the one of a schedule known before: that under
+    which a short search finds the cheapest schedule. One of low memory without recomputation can be bad with it."""
     known = settings.known.sequence
-    best = _Ordered(tuple(range(problem.count)))
-    if known is not None:
-        best = _Ordered(tuple(dict.fromkeys(known)), *_rated(problem, known))
+    if known is not None and (cost := _rated(problem, known)[0]) < best.cost:
+        best = _Ordered(tuple(dict.fromkeys(known)), cost, known)
     for_budget = order_for_budget(problem, settings.seed, moves, watch.part(watch.remaining / 3))
     for order in {for_budget: None, lowest: None}:
         if watch.expired:
@@ -110,20 +133,42 @@ def _most_promising(problem: Problem, lowest: tuple[int, ...], settings: Setting
     return best
 
 
+def _brought_down(problem: Problem, lowest: tuple[int, ...], settings: Settings, watch: Watch) -> _Ordered:
+    """Nothing fits so far: from the order of the lowest peak down to the budget, orders and recomputations together."""
+
+    def search(target: Problem, start: tuple[int, ...], seed: int) -> tuple[int, ...] | None:
+        return _together(target, (start, start), seed, watch).sequence
+
+    found = descend(problem, lowest, settings.seed, search, watch)
+    return _Ordered(tuple(dict.fromkeys(found)), *_rated(problem, found))
+
+
+def _together(problem: Problem, starts: Sequence[tuple[int, ...]], seed: int, watch: Watch) -> _Ordered:
+    """Search orders and recomputations together, from two starts side by side; the cheapest schedule found."""
+    moves = min(TOGETHER * problem.count, MOST_MOVES)
+    with ThreadPoolExecutor(len(starts)) as pool:
+        walks = [
+            pool.submit(splice_from, problem, start, seed * 1000 + number, moves, watch, free=True) for number, start in enumerate(starts)
+        ]
+        rated = [_rated(problem, walk.result()) for walk in walks]
+    cost, sequence = min(rated, key=lambda each: each[0])
+    watch.on_event(Event("order", None if sequence is None else cost, message="searched orders and recomputations together"))
+    return _Ordered(tuple(range(problem.count)) if sequence is None else tuple(dict.fromkeys(sequence)), cost, sequence)
+
+
 def _reordered(problem: Problem, best: _Ordered, settings: Settings, moves: int, watch: Watch) -> _Ordered:
-    """Move everything the best schedule computes, recomputations too, to where it takes less; then search under that order."""
-    for round_number in range(REORDERINGS):
-        if watch.expired or best.sequence is None or best.cost <= problem.ideal_cost:
-            break
-        places = find_order(unrolled(problem, best.sequence), settings.seed + round_number, moves, watch)
-        moved = prune(problem, [best.sequence[place] for place in places])
-        order = tuple(dict.fromkeys(moved))
-        _, found = _short_search(problem, order, moved, replace(settings, seed=settings.seed + round_number), watch)
-        cost, sequence = min((_rated(problem, candidate) for candidate in (moved, found)), key=lambda rated: rated[0])
-        watch.on_event(Event("order", None if sequence is None else cost, message="reordered the best schedule"))
-        if cost >= best.cost:
-            break
-        best = _Ordered(order, cost, sequence)
+    """Improve the best schedule and its order: both together, and, to make room, the order alone with all recomputations in their place."""
+    failed = round_number = 0
+    while failed < REORDERINGS and not watch.expired and best.sequence is not None and best.cost > problem.ideal_cost:
+        round_number += 1
+        if failed % 2:
+            places = find_order(unrolled(problem, best.sequence), settings.seed + round_number, moves, watch)
+            moved = prune(problem, [best.sequence[place] for place in places])
+        else:
+            moved = best.sequence
+        found = _together(problem, (moved, moved), settings.seed + round_number, watch)
+        failed = 0 if found.cost < best.cost * (1 - WORTHWHILE) else failed + 1
+        best = found if found.cost < best.cost else best
     return best
 
 
