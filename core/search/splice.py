@@ -32,15 +32,20 @@ GENTLE_CHEAP = 3e-3
 def splice_from(
     problem: Problem, start: Sequence[int], seed: int, moves: int, watch: Watch, *, free: bool = False
 ) -> tuple[int, ...] | None:
-    """Anneal from a sequence for a number of moves; the cheapest found that fits. First computations stay in order unless that is free."""
-    if max(Counter(start).values(), default=0) > COPIES:
+    """Anneal from a sequence for a number of moves; the cheapest found that fits, never one dearer than a start that does.
+
+    First computations stay in order unless that is free.
+    """
+    if max(Counter(start).values(), default=0) > COPIES or problem.available <= 0:
         return None
+    start = prune(problem, start)
     state = new_splice(problem, start, seed)
     if not len(state.large):
         return None
     reset(state)
     made = profile(problem, start)
-    gentle = made.peak <= problem.budget and made.cost > problem.ideal_cost
+    fits = made.peak <= problem.budget
+    gentle = fits and made.cost > problem.ideal_cost
     cost = max(problem.ideal_cost, 1e-300)
     hot = (GENTLE_HOT if gentle else HOT) * cost / problem.count
     cheap = GENTLE_CHEAP if gentle else CHEAP
@@ -59,6 +64,6 @@ def splice_from(
             free,
         )
     if not state.best_sequence:
-        return None
+        return start if fits else None
     found = prune(problem, state.best_sequence)
-    return cheapest_that_fits(problem, [found, just_in_time(problem, found)])
+    return cheapest_that_fits(problem, [start, found, just_in_time(problem, found)])

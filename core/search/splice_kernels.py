@@ -255,12 +255,12 @@ def follow(state: Splice) -> bool:
             maker = state.operations[producer]
             made = copy_before(state, producer, here)
             if step.inserted:
-                if (pick(totals) % LOOKS > 0) == maker.large and last_read(state, value, made, forever) == here:
-                    if here - last_read(state, value, made, here) > 1:
-                        totals.kind = INSERTION
-                        totals.operation = producer
-                        totals.target = here
-                        return True
+                held = (pick(totals) % LOOKS > 0) == maker.large and last_read(state, value, made, forever) == here
+                if held and here - last_read(state, value, made, here) > 1:
+                    totals.kind = INSERTION
+                    totals.operation = producer
+                    totals.target = here
+                    return True
                 continue
             idle = maker.copies > 1 and copy_before(state, producer, made) >= 0
             for index in range(maker.makes, maker.makes_end):
@@ -298,10 +298,13 @@ def relieve(state: Splice) -> bool:
             since = last_read(state, value, made, made + 1 + pick(totals) % (totals.length - made))
         if made < 0:
             continue
-        target = next_read(state, value, since, last_read(state, value, made, totals.length + 1) + 1)
-        if target - since < 2 or target > totals.length:
+        last = last_read(state, value, made, totals.length + 1)
+        if last <= since:
             continue
-        if pick(totals) % LOOKS == 0:
+        target = next_read(state, value, since, last)
+        if crowded < 0 and target - since < 2:
+            continue
+        if target - since > 1 and pick(totals) % LOOKS == 0:
             target -= scale(totals, target - since - 1)
         totals.kind = INSERTION
         totals.operation = operation
