@@ -15,7 +15,7 @@ import math
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,15 +54,34 @@ def main() -> int:
     parser.add_argument("--tables", default=",".join(TABLES), help="which, with commas between them")
     parser.add_argument("--time-limit", default="60s", help="of each run of a strategy")
     parser.add_argument("--points", type=int, default=16, help="budgets of each curve")
-    parser.add_argument("--networks", default=",".join(NETWORKS), help="of Figure 6")
+    parser.add_argument("--networks", default=",".join(NETWORKS), help="of Figure 6, with commas between them")
     parser.add_argument("--workers", type=int, default=1, help="points of a curve solved at a time")
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "checkmate-paper", help="where finished work is kept")
     options = parser.parse_args()
+    try:
+        tables = named(options.tables, TABLES, "table")
+        options.networks = named(options.networks, NETWORKS, "network")
+    except ValueError as error:
+        parser.exit(2, f"{error}\n")
     options.work.mkdir(parents=True, exist_ok=True)
-    missed = [miss for name in options.tables.split(",") for miss in TABLES[name](options)]
+    missed = [miss for name in tables for miss in TABLES[name](options)]
     for miss in missed:
         print(f"missed: {miss}", file=sys.stderr)
     return 1 if missed else 0
+
+
+def named(text: str, known: Iterable[str], kind: str) -> list[str]:
+    """Names with commas between them, as they are known: neither case nor hyphens matter."""
+    spelled = {_plain(name): name for name in known}
+    wanted = [name for name in text.split(",") if name.strip()]
+    unknown = [name.strip() for name in wanted if _plain(name) not in spelled]
+    if unknown or not wanted:
+        raise ValueError(f"unknown {kind} {', '.join(map(repr, unknown or ['']))}: choose from {', '.join(spelled.values())}")
+    return list(dict.fromkeys(spelled[_plain(name)] for name in wanted))
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("-", "")
 
 
 def figure_5(options: argparse.Namespace) -> list[str]:
@@ -150,7 +169,7 @@ def figure_6(options: argparse.Namespace) -> list[str]:
     print("\n### Figure 6: the largest batch within 16 GB, at most one more forward pass\n")
     rows = []
     missed: list[str] = []
-    for name in options.networks.split(","):
+    for name in options.networks:
         size = {row["strategy"]: row for row in max_batch(options, name)["rows"]}
         ratio = size["auto"]["ratio"]
         after = size["auto"]["failed_size"]

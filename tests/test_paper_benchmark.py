@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from oracles import staged_optimum
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 from integrality import chain, measure
+from paper import named
 from paper_networks import NETWORKS
 
 
@@ -44,3 +46,18 @@ def test_frontier_advancing_stages_tighten_the_relaxation_and_keep_the_optimum()
     free, partitioned = measure(layers=3, budget=3)
     assert free.optimum == partitioned.optimum == pytest.approx(staged_optimum(chain(3, 3)))
     assert free.ratio > 3 * partitioned.ratio > 3
+
+
+def test_networks_are_named_as_anyone_would() -> None:
+    assert named("vgg19, U-NET,Mobile-Net,unet", NETWORKS, "network") == ["VGG-19", "U-Net", "MobileNet"]
+
+
+@pytest.mark.parametrize(("option", "kind", "known"), [("--networks", "network", "VGG-19"), ("--tables", "table", "figure5")])
+def test_an_unknown_name_is_one_line_that_names_the_known_ones(option: str, kind: str, known: str, tmp_path: Path) -> None:
+    script = Path(__file__).parents[1] / "benchmarks" / "paper.py"
+    command = [sys.executable, str(script), "--graphs", str(tmp_path), option, "alexnet"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert f"unknown {kind} 'alexnet'" in done.stderr
+    assert known in done.stderr
