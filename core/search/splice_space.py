@@ -70,9 +70,7 @@ def new_splice(problem: Problem, sequence: Sequence[int], seed: int) -> Splice:
     small = max(1, small_below(problem))
     large = [not problem.pinned[i] and any(size[value] >= small for value in problem.outputs[i]) for i in range(count)]
     made = [sum(size[value] for value in row) for row in problem.outputs]
-    operations = filled(
-        OPERATION, count, made=made, workspace=problem.workspace, cost=problem.cost, pinned=problem.pinned, large=large
-    )
+    operations = filled(OPERATION, count, made=made, workspace=problem.workspace, cost=problem.cost, pinned=problem.pinned, large=large)
     values = filled(VALUE, len(size), producer=problem.producer, size=size, kept=problem.kept)
     links: list[Ints] = []
     for table, name, rows in (
