@@ -19,8 +19,14 @@ _compiled: Any = njit
 _options = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy", "_nrt": False}
 """Without `_nrt`, numba's counting of references: the caller holds the arrays, and counting is a third of the time of a search."""
 
-outer = _compiled(cache=True, **_options)
 inner = _compiled(no_cpython_wrapper=True, **_options)
-"""Called from Python too, or from other kernels only: leaving out the wrapper saves much of the time to compile.
+"""Called from other kernels only: leaving out the wrapper saves much of the time to compile."""
 
-Only what Python calls is cached: it has what it calls compiled in."""
+
+def outer(kernel: Any) -> Any:
+    """Called from Python too. Only that is cached: it has what it calls compiled in."""
+    try:
+        return _compiled(cache=True, **_options)(kernel)
+    except RuntimeError:
+        # Neither beside the source nor at home can anything be written: compiled afresh by every process, but compiled.
+        return _compiled(**_options)(kernel)
