@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 from pyomo.core.expr import LinearExpression
 
 from ..problem import Problem
-from ..sequence import in_stage_order, prune, stages
+from ..sequence import in_stage_order, profile, prune, stages
+from .runs import closing_run
 from .standard_form import StandardForm
 
 LARGEST_COEFFICIENT = 1e4
@@ -102,10 +104,15 @@ class Formulated:
     """S[stage, value] where it is a variable; elsewhere it is 0."""
     unit: float
     """What one unit of the objective is in cost (or in bytes, where the peak is minimised)."""
+    around: Around | None = None
+    """Says what R and S are where they are no variables, if the model is of the neighbourhood of a schedule."""
 
     def sequence(self, values: NDArray[np.float64]) -> tuple[int, ...]:
         """The sequence a solver's values describe. Rounded, never truncated."""
         chosen = [set(run) for run in self.runs]
+        if self.around is not None:
+            for stage, operation in self.around.fixed():
+                chosen[stage].add(operation)
         column_of = self.form.column_of
         for (stage, operation), variable in self.compute.items():
             column = column_of.get(id(variable))
@@ -115,7 +122,7 @@ class Formulated:
 
     def start(self, sequence: Sequence[int]) -> dict[int, float] | None:
         """Columns of R and S for a sequence; None if the sequence does not have the form of this model."""
-        computed = self._stage_sets(sequence)
+        computed = stage_sets(self.problem, sequence, self.runs)
         kept = carried(self.problem, computed)
         if kept is None:
             return None
@@ -128,13 +135,15 @@ class Formulated:
                     values[column] = 1.0 if item in sets[stage] else 0.0
         return values
 
-    def _stage_sets(self, sequence: Sequence[int]) -> list[set[int]]:
-        fine = stages(self.problem, in_stage_order(self.problem, sequence))
-        merged: list[set[int]] = []
-        for run in self.runs:
-            parts = fine[run.start : run.stop] if run else fine[run.start :]
-            merged.append({operation for part in parts for operation in part})
-        return merged
+
+def stage_sets(problem: Problem, sequence: Sequence[int], runs: Sequence[range]) -> list[set[int]]:
+    """What a sequence computes in each stage, where a stage without first computations takes all that comes after the last of them."""
+    fine = stages(problem, in_stage_order(problem, sequence))
+    merged: list[set[int]] = []
+    for run in runs:
+        parts = fine[run.start : run.stop] if run else fine[run.start :]
+        merged.append({operation for part in parts for operation in part})
+    return merged
 
 
 def carried(problem: Problem, computed: Sequence[set[int]]) -> list[set[int]] | None:
@@ -147,6 +156,44 @@ def carried(problem: Problem, computed: Sequence[set[int]]) -> list[set[int]] | 
             wanted.update(value for value in problem.inputs[operation] if problem.producer[value] not in computed[stage])
         kept[stage] = wanted
     return None if kept[0] else kept
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Around:
+    """The neighbourhood of a schedule: of some operations it is free where they are computed and kept; the rest is as in the schedule."""
+
+    runs: tuple[range, ...]
+    computed: tuple[frozenset[int], ...]
+    """By the schedule in each stage, first computations included."""
+    kept: tuple[frozenset[int], ...]
+    """By the schedule into each stage, and past the last."""
+    operations: frozenset[int]
+    """Those that are free."""
+
+    @staticmethod
+    def of(problem: Problem, sequence: Sequence[int], operations: frozenset[int], cuts: Iterable[int]) -> Around | None:
+        """Around a sequence that makes first computations in order; None if it does not fit once it is in stage order.
+
+        Stages begin with the first computations in `cuts`, and where the sequence recomputes something, so that it has a place in the model
+        exactly as it is.
+        """
+        ordered = in_stage_order(problem, sequence)
+        if profile(problem, ordered).peak > problem.budget:
+            return None
+        begin = {0, problem.count, *cuts}
+        begin.update(first for first, part in enumerate(stages(problem, ordered)) if len(part) > 1 and first < problem.count)
+        runs = (*(range(start, stop) for start, stop in pairwise(sorted(begin))), *closing_run(problem))
+        computed = stage_sets(problem, ordered, runs)
+        kept = carried(problem, computed)
+        if kept is None:
+            return None
+        return Around(runs, tuple(map(frozenset, computed)), tuple(map(frozenset, kept)), operations)
+
+    def fixed(self) -> Iterator[tuple[int, int]]:
+        """The recomputations, stage and operation, that are not free."""
+        for stage, operations in enumerate(self.computed):
+            again = (operation for operation in operations if operation not in self.runs[stage])
+            yield from ((stage, operation) for operation in again if operation not in self.operations)
 
 
 class Formulation(Protocol):

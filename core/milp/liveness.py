@@ -11,18 +11,21 @@ are the same constraints.
 A stage may hold several first computations (`runs`), or none. With one each this is exactly the paper's search space; with more it is a
 restriction of it in which every operation runs at most once per run; empty runs between them allow another recomputation of the same
 operation before the next first computation. In each case every solution is a real schedule.
+
+A model of the neighbourhood of a schedule (`Around`) has variables only for what is free, and constants for the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression
 
 from ..problem import Problem, horizons, last_stages_kept
-from .formulation import Formulated, Rows, Scale
+from .formulation import Around, Formulated, Rows, Scale
 from .runs import single_runs
 from .standard_form import compile_standard_form
 
@@ -37,34 +40,56 @@ def build_smallest_peak(problem: Problem, runs: Sequence[range] | None = None) -
     return _Builder(problem, tuple(runs) if runs is not None else single_runs(problem), minimise_peak=True).build()
 
 
+def free_decisions(problem: Problem, around: Around) -> int:
+    """How many binaries the model of a neighbourhood has, counted without building it."""
+    scope, free = _near(problem, around), around.operations
+    computations = sum(i in free and i not in run for run, active in zip(around.runs, scope.active, strict=True) for i in active)
+    return computations + sum(problem.producer[value] in free for held in scope.held[:-1] for value in held)
+
+
+def build_neighbourhood(problem: Problem, around: Around) -> Formulated:
+    """The liveness form of the schedules near one that fits. As large as what is free, however large the graph."""
+    return _Builder(problem, around.runs, minimise_peak=False, around=around).build()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scope:
+    """What may be computed in each stage and kept into each, in order; nothing else can be or help."""
+
+    active: list[list[int]]
+    held: list[list[int]]
+    """One stage more: past the last."""
+
+
 class _Builder:
-    def __init__(self, problem: Problem, runs: tuple[range, ...], *, minimise_peak: bool) -> None:
+    def __init__(self, problem: Problem, runs: tuple[range, ...], *, minimise_peak: bool, around: Around | None = None) -> None:
         self.problem = problem
         self.runs = runs
         self.minimise_peak = minimise_peak
+        self.around = around
         self.scale = Scale.of(problem)
         self.model = pyo.ConcreteModel(name=problem.graph.name)
-        self.last_use = horizons(problem)
-        self.last_keep = last_stages_kept(problem, self.last_use)
+        self.scope = _whole(problem, runs) if around is None else _near(problem, around)
 
     def build(self) -> Formulated:
-        problem, runs, model = self.problem, self.runs, self.model
+        problem, runs, model, around = self.problem, self.runs, self.model, self.around
         compute = [
             (stage, operation)
-            for stage, run in enumerate(runs)
-            for operation in range(run.start)
-            if self.last_use[operation] >= run.start and not problem.pinned[operation]
+            for stage, operations in enumerate(self.scope.active)
+            for operation in operations
+            if operation not in runs[stage] and (around is None or operation in around.operations)
         ]
         keep = [
             (stage, value)
-            for stage, run in enumerate(runs)
-            for value, producer in enumerate(problem.producer)
-            if producer < run.start <= self.last_keep[value]
+            for stage, values in enumerate(self.scope.held[:-1])
+            for value in values
+            if around is None or problem.producer[value] in around.operations
         ]
         model.R = pyo.Var(compute, domain=pyo.Binary)
         model.S = pyo.Var(keep, domain=pyo.Binary)
         self.compute = dict(zip(compute, model.R.values(), strict=True))
         self.keep = dict(zip(keep, model.S.values(), strict=True))
+        self.open = range(len(runs)) if around is None else sorted({t for t, _ in compute} | {t - d for t, _ in keep for d in (0, 1)})
         if minimise_peak := self.minimise_peak:
             model.peak = pyo.Var(bounds=(0, None))
             model.smallest_peak = pyo.Objective(expr=model.peak, sense=pyo.minimize)
@@ -73,46 +98,52 @@ class _Builder:
         self._dependencies_1b_1c()
         self._needed_and_memory()
         unit = self.scale.bytes_unit if minimise_peak else self.scale.cost_unit
-        return Formulated(problem, model, compile_standard_form(model), runs, self.compute, self.keep, unit)
+        return Formulated(problem, model, compile_standard_form(model), runs, self.compute, self.keep, unit, around)
 
     def r(self, stage: int, operation: int) -> Any:
         """R[t,i]: 1 for first computations (1e), 0 before them and where it cannot help."""
-        run = self.runs[stage]
-        return 1 if operation in run else self.compute.get((stage, operation), 0)
+        if operation in self.runs[stage]:
+            return 1
+        fixed = 0 if self.around is None else int(operation in self.around.computed[stage])
+        return self.compute.get((stage, operation), fixed)
 
     def s(self, stage: int, value: int) -> Any:
         """S[t,v]: nothing is kept into the first stage (1d); graph outputs are kept past the last."""
         if stage == len(self.runs):
             return int(self.problem.kept[value])
-        return self.keep.get((stage, value), 0)
+        fixed = 0 if self.around is None else int(value in self.around.kept[stage])
+        return self.keep.get((stage, value), fixed)
 
     def _objective_1a(self) -> None:
         cost = self.scale.cost
-        terms = [(cost[operation], variable) for (_, operation), variable in self.compute.items()]
+        fixed = () if self.around is None else self.around.fixed()
         body = LinearExpression(
-            constant=sum(cost), linear_coefs=[coefficient for coefficient, _ in terms], linear_vars=[variable for _, variable in terms]
+            constant=sum(cost) + sum(cost[operation] for _, operation in fixed),
+            linear_coefs=[cost[operation] for _, operation in self.compute],
+            linear_vars=list(self.compute.values()),
         )
         self.model.cost_1a = pyo.Objective(expr=body, sense=pyo.minimize)
 
     def _dependencies_1b_1c(self) -> None:
         problem = self.problem
         inputs_1b, kept_1c, once = Rows(), Rows(), Rows()
-        for stage, run in enumerate(self.runs):
-            operations = [operation for operation in range(run.stop) if not _is_zero(self.r(stage, operation))]
-            for operation in operations:
+        for stage in self.open:
+            run = self.runs[stage]
+            for operation in self.scope.active[stage]:
                 for value in problem.inputs[operation]:
                     producer = problem.producer[value]
                     if producer in run:
                         continue
                     terms = [(1.0, self.r(stage, operation)), (-1.0, self.r(stage, producer)), (-1.0, self.s(stage, value))]
                     inputs_1b.add((stage, operation, value), terms, upper=0.0)
-        for (stage, value), variable in self.keep.items():
-            producer = problem.producer[value]
-            if stage and producer not in self.runs[stage - 1]:
-                terms = [(1.0, variable), (-1.0, self.r(stage - 1, producer)), (-1.0, self.s(stage - 1, value))]
-                kept_1c.add((stage, value), terms, upper=0.0)
-            if (stage, producer) in self.compute:
-                once.add((stage, value), [(1.0, self.compute[stage, producer]), (1.0, variable)], upper=1.0)
+        for stage, values in enumerate(self.scope.held[:-1]):
+            for value in values:
+                producer, here = problem.producer[value], self.s(stage, value)
+                if stage and producer not in self.runs[stage - 1]:
+                    terms = [(1.0, here), (-1.0, self.r(stage - 1, producer)), (-1.0, self.s(stage - 1, value))]
+                    kept_1c.add((stage, value), terms, upper=0.0)
+                if not _is_zero(again := self.r(stage, producer)):
+                    once.add((stage, value), [(1.0, again), (1.0, here)], upper=1.0)
         for value, needed in enumerate(problem.kept):
             last = len(self.runs) - 1
             if needed and problem.producer[value] not in self.runs[last]:
@@ -126,30 +157,31 @@ class _Builder:
         """Y and the memory rows. Rows are a recurrence in U: only values whose term changes between two steps appear."""
         problem = self.problem
         needed_index: list[tuple[int, int, int]] = []
-        users_of: list[dict[int, list[int]]] = []
-        for stage, run in enumerate(self.runs):
+        users_of: dict[int, dict[int, list[int]]] = {}
+        for stage in self.open:
             users: dict[int, list[int]] = {}
-            for operation in range(run.stop):
-                if not _is_zero(self.r(stage, operation)):
-                    for value in problem.inputs[operation]:
-                        users.setdefault(value, []).append(operation)
-            users_of.append(users)
-            needed_index.extend((stage, value, user) for value, readers in users.items() for user in readers if user not in run)
+            for operation in self.scope.active[stage]:
+                for value in problem.inputs[operation]:
+                    users.setdefault(value, []).append(operation)
+            users_of[stage] = users
+            needed_index.extend(
+                (stage, value, user) for value, readers in users.items() for user in readers if (stage, user) in self.compute
+            )
         self.model.Y = pyo.Var(needed_index, bounds=(0, 1))
         self.needed = dict(zip(needed_index, self.model.Y.values(), strict=True))
         self._needed_rows(users_of)
         self._memory_rows(users_of)
 
     def _y(self, stage: int, value: int, user: int) -> Any:
-        """Still needed at `user`: certainly so if that is a first computation."""
-        return 1 if user in self.runs[stage] else self.needed[stage, value, user]
+        """Still needed at `user`: certainly so if that is certainly computed."""
+        return self.needed.get((stage, value, user), 1)
 
-    def _needed_rows(self, users_of: list[dict[int, list[int]]]) -> None:
+    def _needed_rows(self, users_of: dict[int, dict[int, list[int]]]) -> None:
         computed, chained = Rows(), Rows()
-        for stage, users in enumerate(users_of):
+        for stage, users in users_of.items():
             for value, readers in users.items():
                 for position, user in enumerate(readers):
-                    if user in self.runs[stage]:
+                    if (stage, user) not in self.compute:
                         continue
                     here = self._y(stage, value, user)
                     index = (stage, value, user)
@@ -160,26 +192,19 @@ class _Builder:
         computed.attach(self.model, "needed_if_computed")
         chained.attach(self.model, "needed_if_needed_later")
 
-    def _memory_rows(self, users_of: list[dict[int, list[int]]]) -> None:
+    def _memory_rows(self, users_of: dict[int, dict[int, list[int]]]) -> None:
         problem, scale, model = self.problem, self.scale, self.model
-        steps = [
-            (stage, operation)
-            for stage, run in enumerate(self.runs)
-            for operation in range(run.stop)
-            if not _is_zero(self.r(stage, operation))
-        ]
+        steps = [(stage, operation) for stage in self.open for operation in self.scope.active[stage]]
         model.U = pyo.Var(steps, bounds=(0, None if self.minimise_peak else scale.available))
         used = dict(zip(steps, model.U.values(), strict=True))
         recurrence, workspace = Rows(), Rows()
-        for stage, run in enumerate(self.runs):
-            following = self._followers(stage, users_of[stage])
-            pending: list[tuple[float, Any]] = []
-            for value, producer in enumerate(problem.producer):
-                if producer < run.start and not _is_zero(self.s(stage, value)):
-                    pending.append((scale.size[value], self.s(stage, value)))
+        for stage, users in users_of.items():
+            following = self._followers(stage, users)
+            held = self.scope.held[stage]
+            pending: list[tuple[float, Any]] = [(scale.size[value], self.s(stage, value)) for value in held]
             before: Any = 0
             released: list[tuple[float, Any]] = []
-            for operation in range(run.stop):
+            for operation in sorted({*self.scope.active[stage], *(problem.producer[value] for value in held)}):
                 pending.extend(released)
                 released = []
                 here = self.r(stage, operation)
@@ -211,13 +236,15 @@ class _Builder:
     def _knapsacks(self) -> None:
         """What is kept past a first computation, in one row: implied by the recurrence, but there no solver sees the knapsack in it."""
         knapsacks = Rows()
-        for stage, run in enumerate(self.runs):
+        for stage in self.open:
+            run = self.runs[stage]
             if not run:
                 continue
             end = run.stop - 1
             there = {*self.problem.inputs[end], *self.problem.outputs[end]}
             room = self.scale.available - sum(self.scale.size[value] for value in there) - self.scale.workspace[end]
-            kept = [(size, self.s(stage + 1, value)) for value, size in enumerate(self.scale.size) if size and value not in there]
+            beside = [value for value in self.scope.held[stage + 1] if self.scale.size[value] and value not in there]
+            kept = [(self.scale.size[value], self.s(stage + 1, value)) for value in beside]
             if not all(isinstance(term, int) for _, term in kept):
                 knapsacks.add((stage,), kept, upper=room)
         knapsacks.attach(self.model, "kept_knapsack")
@@ -225,15 +252,61 @@ class _Builder:
     def _followers(self, stage: int, users: dict[int, list[int]]) -> dict[tuple[int, int], Any]:
         """What says that a value is needed after its producer ran (key -1) or after each of its users ran."""
         after: dict[tuple[int, int], Any] = {}
-        for value, producer in enumerate(self.problem.producer):
-            if producer >= self.runs[stage].stop:
-                break
+        scope = self.scope
+        made = {value for operation in scope.active[stage] for value in self.problem.outputs[operation]}
+        for value in made.union(*(self.problem.outputs[self.problem.producer[value]] for value in scope.held[stage])):
             readers = users.get(value, [])
             kept = self.s(stage + 1, value)
             chain = [-1, *readers]
             for position, user in enumerate(chain):
                 after[value, user] = self._y(stage, value, readers[position]) if position < len(readers) else kept
         return after
+
+
+def _whole(problem: Problem, runs: Sequence[range]) -> _Scope:
+    last_use = horizons(problem)
+    last_keep = last_stages_kept(problem, last_use)
+    active = [[*(i for i in range(run.start) if last_use[i] >= run.start and not problem.pinned[i]), *run] for run in runs]
+    held = [[value for value, producer in enumerate(problem.producer) if producer < run.start <= last_keep[value]] for run in runs]
+    return _Scope(active, [*held, [value for value, kept in enumerate(problem.kept) if kept]])
+
+
+def _near(problem: Problem, around: Around) -> _Scope:
+    """Free is only what can be computed or kept, given what is not free, and what something can then use."""
+    last_use = horizons(problem)
+    last_keep = last_stages_kept(problem, last_use)
+    again = sorted(operation for operation in around.operations if not problem.pinned[operation])
+    active: list[list[int]] = []
+    held: list[list[int]] = [[]]
+    for stage, run in enumerate(around.runs):
+        there = set(held[stage])
+        chosen: list[int] = []
+        for operation in sorted({*around.computed[stage], *(i for i in again if i < run.start <= last_use[i])}):
+            if operation in around.computed[stage] or there.issuperset(problem.inputs[operation]):
+                chosen.append(operation)
+                there.update(problem.outputs[operation])
+        active.append(chosen)
+        if stage + 1 < len(around.runs):
+            begin = around.runs[stage + 1].start
+            free = {value for value in there if problem.producer[value] in around.operations and begin <= last_keep[value]}
+            held.append(sorted(around.kept[stage + 1] | free))
+    held.append(sorted(around.kept[-1]))
+    return _useful(problem, around, _Scope(active, held))
+
+
+def _useful(problem: Problem, around: Around, scope: _Scope) -> _Scope:
+    """Without what is free and of no use to anything after it."""
+    active, held = list(scope.active), list(scope.held)
+    for stage in reversed(range(len(around.runs))):
+        wanted = set(held[stage + 1])
+        chosen: list[int] = []
+        for operation in reversed(active[stage]):
+            if operation in around.computed[stage] or not wanted.isdisjoint(problem.outputs[operation]):
+                chosen.append(operation)
+                wanted.update(problem.inputs[operation])
+        active[stage] = chosen[::-1]
+        held[stage] = [value for value in held[stage] if value in wanted]
+    return _Scope(active, held)
 
 
 def _is_zero(term: Any) -> bool:
