@@ -169,11 +169,12 @@ def test_without_time_a_start_that_fits_comes_back() -> None:
     assert splice_from(problem, one_by_one(problem), 0, 10**9, Watch(time_limit=0.0)) == one_by_one(problem)
 
 
-def test_more_copies_than_there_is_room_for_are_not_searched() -> None:
-    problem = unit_chain(3, 5)
-    copies = (0,) * (COPIES - 1)
-    assert splice(problem, (*copies, *one_by_one(problem))) is not None
-    assert splice(problem, (0, *copies, *one_by_one(problem))) is None
+def test_a_start_may_compute_an_operation_more_often_than_the_search_itself_would() -> None:
+    """Each of the readers finds its input made for it alone, right before it."""
+    readers = tuple((f"r{number}", ("a",), 1) for number in range(2 * COPIES))
+    problem = problem_of(("a", (), 9), *readers, budget=30)
+    start = tuple(operation for reader in range(1, problem.count) for operation in (0, reader))
+    assert splice(problem, start) == one_by_one(problem)
 
 
 def test_a_value_is_recomputed_right_behind_the_place_where_memory_lacks() -> None:

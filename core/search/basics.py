@@ -36,6 +36,17 @@ def uniform(totals: Row) -> float:
 
 
 @inner
+def scale(totals: Row, limit: int) -> int:
+    """A number from 1 to about `limit`, small ones more likely than large ones."""
+    bits = 1
+    while limit >> bits:
+        bits += 1
+    first = pick(totals) % bits
+    second = pick(totals) % bits
+    return 1 + pick(totals) % (1 << (first if first < second else second))
+
+
+@inner
 def sort(numbers: Ints, count: int, bits: Ints) -> None:
     """Sort the first `count` numbers, all different and none below 0; `bits` is scratch space, a 64th of the greatest number and more.
 

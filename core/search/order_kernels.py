@@ -12,10 +12,9 @@ import math
 
 import numpy as np
 
-from .basics import pick, uniform
+from .basics import pick, scale, uniform
 from .compile import inner, outer
 from .order_space import Links, Walk
-from .tables import Row
 
 LONGEST_RUN = 4
 """Operations a move takes along of its own will."""
@@ -23,17 +22,6 @@ LONGEST_MOVE = 20_000
 """Places a move may change."""
 LOOKS = 8
 """Tries to find what a move is looking for."""
-
-
-@inner
-def scale(totals: Row, limit: int) -> int:
-    """A number from 1 to about `limit`, small ones more likely than large ones."""
-    bits = 1
-    while limit >> bits:
-        bits += 1
-    first = pick(totals) % bits
-    second = pick(totals) % bits
-    return 1 + pick(totals) % (1 << (first if first < second else second))
 
 
 @inner

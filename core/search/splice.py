@@ -6,7 +6,6 @@ belong together, as in deep networks, the search over stages finds that sooner; 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from ..events import Watch
@@ -14,7 +13,7 @@ from ..problem import Problem
 from ..sequence import just_in_time, profile, prune
 from .fitting import cheapest_that_fits
 from .splice_kernels import anneal, reset
-from .splice_space import COPIES, new_splice
+from .splice_space import new_splice
 
 CHUNK = 10_000
 """Moves between two looks at the clock."""
@@ -24,19 +23,23 @@ COOLING = 1e-2
 CHEAP = 3e-4
 DEAR = 100.0
 """What all of the available memory too much, at one place, costs at first and in the end, as a share of all work done once."""
+DEARER = 30.0
+HOTTER = 3.0
+MOST_FAILURES = 3
+"""After every walk that found nothing that fits, excess costs so much more from the beginning, and after two it is so much hotter."""
 GENTLE_HOT = 0.3
 GENTLE_CHEAP = 3e-3
 """The same for a walk that begins with a schedule that fits, to improve it."""
 
 
 def splice_from(
-    problem: Problem, start: Sequence[int], seed: int, moves: int, watch: Watch, *, free: bool = False
+    problem: Problem, start: Sequence[int], seed: int, moves: int, watch: Watch, *, free: bool = False, failures: int = 0
 ) -> tuple[int, ...] | None:
     """Anneal from a sequence for a number of moves; the cheapest found that fits, never one dearer than a start that does.
 
-    First computations stay in order unless that is free.
+    First computations stay in order unless that is free. `failures` says how many walks found nothing that fits.
     """
-    if max(Counter(start).values(), default=0) > COPIES or problem.available <= 0:
+    if problem.available <= 0:
         return None
     start = prune(problem, start)
     state = new_splice(problem, start, seed)
@@ -47,8 +50,10 @@ def splice_from(
     fits = made.peak <= problem.budget
     gentle = fits and made.cost > problem.ideal_cost
     cost = max(problem.ideal_cost, 1e-300)
-    hot = (GENTLE_HOT if gentle else HOT) * cost / problem.count
-    cheap = GENTLE_CHEAP if gentle else CHEAP
+    failures = min(failures, MOST_FAILURES)
+    hot = (GENTLE_HOT if gentle else HOT * HOTTER ** max(0, failures - 1)) * cost / problem.count
+    cheap = GENTLE_CHEAP if gentle else CHEAP * DEARER**failures
+    dear = DEAR * DEARER ** (failures / MOST_FAILURES)
     chunks = max(1, moves // CHUNK)
     for chunk in range(chunks):
         if watch.expired:
@@ -59,8 +64,8 @@ def splice_from(
             min(moves, CHUNK),
             hot * COOLING**begin,
             hot * COOLING**end,
-            cost * cheap * (DEAR / cheap) ** begin,
-            cost * cheap * (DEAR / cheap) ** end,
+            cost * cheap * (dear / cheap) ** begin,
+            cost * cheap * (dear / cheap) ** end,
             free,
         )
     if not state.best_sequence:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,8 +14,8 @@ from ..problem import Problem
 from .tables import Ints, Table, columns, filled, first_random, in_rows
 
 COPIES = 12
-"""How often an operation may be computed."""
-LONGEST = 24
+"""How often an operation may be computed; more often only if the sequence a search begins with does so."""
+LONGEST = 64
 """Recomputations a move may put in or take out at once."""
 
 OPERATION = columns("reads reads_end makes makes_end copies", "made workspace cost", "pinned large")
@@ -82,7 +83,8 @@ def new_splice(problem: Problem, sequence: Sequence[int], seed: int) -> Splice:
         offset = sum(len(part) for part in links)
         table[name], table[f"{name}_end"] = begin + offset, end + offset
         links.append(content)
-    room = COPIES * count + 1
+    copies = max(COPIES, *Counter(sequence).values()) if sequence else COPIES
+    room = copies * count + 1
     places = np.zeros(room, np.int64)
     places[: len(sequence)] = sequence
     widest = max((len(problem.inputs[i]) + len(problem.outputs[i]) for i in range(count)), default=0)
@@ -94,7 +96,7 @@ def new_splice(problem: Problem, sequence: Sequence[int], seed: int) -> Splice:
         large=np.flatnonzero(large),
         sequence=places,
         memory=np.zeros(room),
-        where=np.zeros((count, COPIES), np.int64),
+        where=np.zeros((count, copies), np.int64),
         changes=np.zeros(3 * widest, CHANGE),
         steps=np.zeros(2 * LONGEST, STEP),
         best=np.zeros(room, np.int64),

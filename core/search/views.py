@@ -18,7 +18,9 @@ from .splice import splice_from
 WALKERS = 2
 """Kernels run without the interpreter's lock; this many at a time, so that results do not depend on the machine."""
 COARSE_OPERATIONS = 150
-"""Graphs above this size are searched in coarse stages and grouped, smaller ones in fine stages."""
+FINE_OPERATIONS = 1500
+"""Graphs above the first size are searched in coarse stages and grouped, smaller ones in fine stages. Up to the second size fine stages
+are worth their time too where memory is so scarce that nothing else fits."""
 SPLICES = 5
 """Moves over a plain sequence for each over stages: about what takes the same time."""
 POLISH = 2
@@ -34,10 +36,10 @@ class View:
     layout: Layout | None = None
     grouped: Grouped | None = None
 
-    def walk(self, start: Sequence[int], seed: int, moves: int, watch: Watch) -> tuple[int, ...] | None:
-        """One walk, from and to sequences of the problem itself."""
+    def walk(self, start: Sequence[int], seed: int, moves: int, watch: Watch, failures: int = 0) -> tuple[int, ...] | None:
+        """One walk, from and to sequences of the problem itself, after so many that found nothing that fits."""
         if self.layout is None:
-            return splice_from(self.problem, start, seed, SPLICES * moves, watch)
+            return splice_from(self.problem, start, seed, SPLICES * moves, watch, failures=failures)
         found = self._in_stages(start, seed, moves, watch)
         if found is None:
             return None
@@ -54,23 +56,24 @@ class View:
         return cheapest_that_fits(self.problem, [expanded, just_in_time(self.problem, expanded)])
 
 
-def views_of(problem: Problem) -> tuple[View, ...]:
-    """Those worth searching."""
+def views_of(problem: Problem, *, scarce: bool = False) -> tuple[View, ...]:
+    """Those worth searching, where memory is plenty enough for some schedule or so scarce that the question is whether there is any."""
     plain = View("splice search", problem)
     if problem.count <= COARSE_OPERATIONS:
         return (View("search", problem, fine_layout(problem)), plain)
     small = small_below(problem)
     grouped = group_operations(problem, small)
-    return (
+    views = (
         View("coarse search", problem, coarse_layout(problem, small)),
         View("grouped search", problem, coarse_layout(grouped.problem, small), grouped),
         plain,
     )
+    return (*views, View("search", problem, fine_layout(problem))) if scarce and problem.count <= FINE_OPERATIONS else views
 
 
 def search_views(problem: Problem, starts: Sequence[tuple[int, ...]], seed: int, moves: int, watch: Watch) -> tuple[int, ...] | None:
     """One walk from each start in turn in each view, side by side; the cheapest schedule found. Deterministic unless time runs out."""
-    views = views_of(problem)
+    views = views_of(problem, scarce=True)
     walks = max(len(views), len(starts))
     with ThreadPoolExecutor(WALKERS) as pool:
         made = [

@@ -5,19 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 from ..events import Event, Watch, relative_gap
 from ..milp.runs import liveness_entries, merged_runs, single_runs
 from ..problem import Problem
 from ..result import Solution, Status, Stop
-from ..search.views import search_views, views_of
+from ..search.views import WALKERS, search_views, views_of
 from ..sequence import profile
 from ..settings import Settings
 from .descent import descend
 from .exact import fits_in_time, solve_exactly
 from .incumbent import KNOWN, best_heuristic, infeasible, keep_everything
 from .lp_rounding import round_relaxation
+from .neighbourhood import improve
 from .optimal import solve_from
 from .relaxing import Relaxing
 
@@ -25,10 +27,12 @@ EXACT_ENTRIES = 400_000
 """Above this many nonzeros the exact model rarely gets anywhere in a minute: merged stages come first."""
 FIRST_MOVES = 40_000
 MOVES_PER_OPERATION = 200
+LONGER_EVERY = 8
 MOST_DOUBLINGS = 5
-"""The first rounds of local search take the smaller of these; every fourth round doubles it, up to so many times."""
-MOVES_BESIDE = 4
-"""Times as many moves beside an integer program, which takes its time."""
+"""The first rounds of local search take the smaller of these; after so many rounds each it is doubled, up to so many times."""
+ROUNDS_BESIDE = 4
+QUICKLY_SEARCHED = 1000
+"""Rounds of search beside an integer program, which takes its time; on graphs up to this size twice as many with every program."""
 HEURISTICS_SHARE = 0.05
 PROGRAM_SHARE = 0.35
 """Of the time that is left, for the heuristics and for one program."""
@@ -37,8 +41,11 @@ DESCENT_SHARE = 0.5
 """Rounds of search without a schedule that fits, after which this part of the time that is left goes into coming down to the budget."""
 DESCENT_MOVES = 60
 """Moves per operation for each step of a descent."""
-STAGES = (24, 96)
-"""Of the merged-stage MILPs."""
+STAGES = 24
+"""Of the merged-stage MILP."""
+NEIGHBOURHOODS = 3
+NEIGHBOURHOOD_SHARE = 0.15
+"""Rounds of neighbourhood MILPs, and the part of the time that is left for each."""
 RELAXATION = "relaxation"
 """Who finds what a search should begin with even if it does not fit."""
 
@@ -64,6 +71,8 @@ class _Auto:
         self.found_by = ""
         self.bound = max(problem.ideal_cost, settings.known.bound)
         self.round = 0
+        self.programs = 0
+        """Rounds of search and integer programs so far."""
         self.views = views_of(problem)
         self.lowest = tuple(range(problem.count))
         self.descents = 0
@@ -84,10 +93,11 @@ class _Auto:
         if not self.done and entries <= EXACT_ENTRIES and fits_in_time(entries, self.watch):
             self.offer(round_relaxation(self.problem, self.settings, self.watch.part(self.watch.remaining / 4)), "lp-rounding")
             return self.solve_exact()
-        for count in STAGES:
-            self.side_by_side(partial(self.solve_merged, count), partial(self.search, 1))
+        self.side_by_side(self.solve_merged, partial(self.search, ROUNDS_BESIDE))
+        for _ in range(NEIGHBOURHOODS):
+            self.side_by_side(self.solve_neighbourhoods, partial(self.search, ROUNDS_BESIDE))
         while not self.done and self.best is not None:
-            self.take(self.search())
+            self.take(self.search(1, WALKERS))
         return self.conclude()
 
     @property
@@ -111,12 +121,17 @@ class _Auto:
             if relaxing.is_quick:
                 self.take(self.solve_relaxation(relaxing))
             else:
-                moves = 1 if relaxing.next_is_linear else MOVES_BESIDE
+                rounds = 1 if relaxing.next_is_linear else self.rounds_beside()
                 stuck = self.best is None and self.round >= STUCK
-                other = self.come_down if stuck else partial(self.search, 1, moves)
+                other = self.come_down if stuck else partial(self.search, rounds)
                 self.side_by_side(partial(self.solve_relaxation, relaxing), other)
             if relaxing.bound < float("inf"):
                 self.bound = max(self.bound, relaxing.bound)
+
+    def rounds_beside(self) -> int:
+        self.programs += 1
+        doublings = min(self.programs - 1, MOST_DOUBLINGS) if self.problem.count <= QUICKLY_SEARCHED else 0
+        return ROUNDS_BESIDE << doublings
 
     def solve_relaxation(self, relaxing: Relaxing) -> Found:
         found = relaxing.advance(self.watch.part(self.watch.remaining * PROGRAM_SHARE), self.best)
@@ -141,25 +156,40 @@ class _Auto:
         for each in found:
             self.take(each)
 
-    def search(self, walks: int = 2, longer: int = 1) -> Found:
-        """Walks from what the relaxation last gave and from the best schedule, each in one of the views of the problem."""
+    def search(self, rounds: int = 1, walks: int = 1) -> Found:
+        """Walks from what the relaxation last gave and from the best schedule in turn, each in one of the views of the problem.
+
+        Many walks of moderate length find more than few long ones. What one finds is where the next may begin.
+        """
         everything = tuple(range(self.problem.count))
-        starts = [self.nearest or everything, self.best or everything]
-        if self.round // 2 % 2:
-            starts.reverse()
-        moves = longer * min(FIRST_MOVES, MOVES_PER_OPERATION * self.problem.count) << min(self.round // 4, MOST_DOUBLINGS)
+        best, best_cost = self.best, self.best_cost
+        found: list[tuple[str, tuple[int, ...]]] = []
         self.watch.on_event(Event("search"))
-        with ThreadPoolExecutor(min(walks, self.settings.threads or walks)) as pool:
-            made = []
-            for number in range(walks):
-                view = self.views[(self.round + number) % len(self.views)]
-                seed = self.settings.seed * 1000 + 2 * self.round + number
-                made.append((view.name, pool.submit(view.walk, starts[number], seed, moves, self.watch)))
-            found = tuple((name, sequence) for name, walk in made if (sequence := walk.result()) is not None)
-        self.round += 1
-        for name, sequence in found:
-            self.watch.on_event(Event(name, profile(self.problem, sequence).cost, self.bound))
-        return found
+        for _ in range(rounds):
+            if self.watch.expired or relative_gap(best_cost, self.bound) <= self.settings.gap:
+                break
+            starts = [self.nearest or everything, best or everything]
+            if self.round // 2 % 2:
+                starts.reverse()
+            moves = min(FIRST_MOVES, MOVES_PER_OPERATION * self.problem.count) << min(self.round // LONGER_EVERY, MOST_DOUBLINGS)
+            failures = self.round // len(self.views) if best is None else 0
+            with ThreadPoolExecutor(min(walks, self.settings.threads or walks)) as pool:
+                made = []
+                for number in range(walks):
+                    view = self.views[(self.round + number) % len(self.views)]
+                    seed = self.settings.seed * 1000 + 2 * self.round + number
+                    made.append((view.name, pool.submit(view.walk, starts[number], seed, moves, self.watch, failures)))
+            self.round += 1
+            for name, walk in made:
+                sequence = walk.result()
+                if sequence is None:
+                    continue
+                found.append((name, sequence))
+                cost = profile(self.problem, sequence).cost
+                self.watch.on_event(Event(name, cost, self.bound))
+                if cost < best_cost:
+                    best, best_cost = sequence, cost
+        return tuple(found)
 
     def come_down(self) -> Found:
         """Down to the budget, from where the last descent ended."""
@@ -172,13 +202,21 @@ class _Auto:
         )
         return (("descent", self.lowest),)
 
-    def solve_merged(self, count: int) -> Found:
+    def solve_merged(self) -> Found:
         """A merged-stage MILP from the best schedule; its schedules are real, its bound is none."""
-        runs = merged_runs(self.problem, count)
+        runs = merged_runs(self.problem, STAGES)
         if not fits_in_time(liveness_entries(self.problem, runs), self.watch):
             return ()
-        found = solve_exactly(self.problem, self.settings, self.watch.part(self.watch.remaining / 3), runs, self.best)
+        found = solve_exactly(self.problem, self.settings, self.watch.part(self.watch.remaining / 4), runs, self.best)
         return () if found.sequence is None else ((f"{self.settings.solver} with {len(runs)} stages", found.sequence),)
+
+    def solve_neighbourhoods(self) -> Found:
+        """MILPs in which most of the best schedule stands and a part is free."""
+        if self.best is None:
+            return ()
+        settings = replace(self.settings, seed=self.settings.seed * 1000 + self.round)
+        found = improve(self.problem, settings, self.watch.part(self.watch.remaining * NEIGHBOURHOOD_SHARE), self.best)
+        return () if found is None else (("neighbourhoods", found),)
 
     def solve_exact(self) -> Solution:
         """The exact MILP from here on. If it stops early, the relaxation's bound may be the better one."""

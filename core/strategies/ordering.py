@@ -17,14 +17,14 @@ from ..least_memory import least_memory
 from ..permute import in_original, permuted
 from ..problem import Problem
 from ..result import Solution, Status, Stop
+from ..search.fitting import cheapest_that_fits
 from ..search.order import find_order, order_for_budget
-from ..search.splice import splice_from
-from ..search.views import views_of
+from ..search.splice import MOST_FAILURES, splice_from
+from ..search.views import WALKERS, views_of
 from ..sequence import first_computations, profile, prune
 from ..settings import Known, Settings
 from ..unrolled import unrolled
 from . import Strategy
-from .descent import descend
 from .incumbent import KNOWN, infeasible, keep_everything
 from .relaxing import Relaxing
 
@@ -42,8 +42,6 @@ TOGETHER = 500
 REORDERINGS = 4
 WORTHWHILE = 1e-4
 """Times in a row that may make nothing cheaper by this share before that ends."""
-THOROUGH = 500
-"""Operations up to which every order is tried in every view."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,14 +67,14 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
         return Solution(Status.OPTIMAL, Stop.FINISHED, lowest, problem.ideal_cost, bound_scope="any", provenance={"found_by": "order"})
     given = tuple(range(problem.count))
     best = _together(problem, (given, lowest), settings.seed, watch.part(watch.remaining * SHARE))
-    best = _most_promising(problem, best, lowest, settings, moves, watch.part(watch.remaining * SHARE))
-    if best.cost == float("inf"):
-        best = _brought_down(problem, lowest, settings, watch.part(watch.remaining * SHARE))
     promise, rounded = _linear(problem, settings, watch.part(watch.remaining * SHARE))
+    best = _most_promising(problem, best, promise, lowest, settings, moves, watch.part(watch.remaining * SHARE))
+    if best.cost == float("inf"):
+        best = _brought_down(problem, lowest, settings, watch.part(watch.remaining * LARGE_PART))
     if best.cost <= promise:
         best = _reordered(problem, best, settings, moves, watch.part(watch.remaining * SHARE))
         return _go_on(problem, strategy, best, settings, watch)
-    tried = _short_search(problem, given, rounded or given, settings, watch.part(watch.remaining * SHARE))[1]
+    tried = _short_search(problem, rounded or given, settings, watch.part(watch.remaining * SHARE))
     hopeful = best.promise >= promise * (1 - PROMISING) and (tried is not None or best.sequence is None)
     part = watch.part(watch.remaining * (LARGE_PART if hopeful else SMALL_PART))
     start = best if best.order == given else _Ordered(given, *_rated(problem, tried))
@@ -112,10 +110,12 @@ def _told(settings: Settings, best: _Ordered) -> Settings:
 
 
 def _most_promising(
-    problem: Problem, best: _Ordered, lowest: tuple[int, ...], settings: Settings, moves: int, watch: Watch
+    problem: Problem, best: _Ordered, promise: float, lowest: tuple[int, ...], settings: Settings, moves: int, watch: Watch
 ) -> _Ordered:
-    """Of the order of the best so far, that of the lowest peak, one chosen for the budget, and the one of a schedule known before: that under
-    which a short search finds the cheapest schedule. One of low memory without recomputation can be bad with it."""
+    """Of the order of the best so far, that of the lowest peak, one chosen for the budget, and the one of a schedule known before: that
+    under which a short search finds the cheapest schedule. One of low memory without recomputation can be bad with it: what promises no
+    more than the given order is not searched, as long as anything fits."""
+    enough = min(promise, best.cost) if best.cost < float("inf") else float("inf")
     known = settings.known.sequence
     if known is not None and (cost := _rated(problem, known)[0]) < best.cost:
         best = _Ordered(tuple(dict.fromkeys(known)), cost, known)
@@ -123,32 +123,37 @@ def _most_promising(
     for order in {for_budget: None, lowest: None}:
         if watch.expired:
             break
-        promise, sequence = _short_search(problem, order, None, settings, watch)
-        cost, fitting = _rated(problem, sequence)
+        ordered = permuted(problem, order)
+        promised, rounded = _linear(ordered, settings, watch)
+        if promised >= enough:
+            continue
+        found = _short_search(ordered, rounded or tuple(range(problem.count)), settings, watch)
+        cost, fitting = _rated(problem, None if found is None else in_original(order, found))
         watch.on_event(
             Event("order", None if fitting is None else cost, message=f"tried an order: {'fits' if fitting else 'nothing fits'}")
         )
         if cost < best.cost:
-            best = _Ordered(order, cost, fitting, promise)
+            best = _Ordered(order, cost, fitting, promised)
     return best
 
 
 def _brought_down(problem: Problem, lowest: tuple[int, ...], settings: Settings, watch: Watch) -> _Ordered:
-    """Nothing fits so far: from the order of the lowest peak down to the budget, orders and recomputations together."""
+    """Nothing fits so far: insist on it more and more."""
+    best = _Ordered(lowest)
+    failures = 1
+    while best.sequence is None and failures <= MOST_FAILURES and not watch.expired:
+        failures += 1
+        best = _together(problem, (tuple(range(problem.count)), lowest), settings.seed + failures, watch, failures)
+    return best
 
-    def search(target: Problem, start: tuple[int, ...], seed: int) -> tuple[int, ...] | None:
-        return _together(target, (start, start), seed, watch).sequence
 
-    found = descend(problem, lowest, settings.seed, search, watch)
-    return _Ordered(tuple(dict.fromkeys(found)), *_rated(problem, found))
-
-
-def _together(problem: Problem, starts: Sequence[tuple[int, ...]], seed: int, watch: Watch) -> _Ordered:
-    """Search orders and recomputations together, from two starts side by side; the cheapest schedule found."""
+def _together(problem: Problem, starts: Sequence[tuple[int, ...]], seed: int, watch: Watch, failures: int = 0) -> _Ordered:
+    """Search orders and recomputations together, from each start twice, side by side; the cheapest schedule found."""
     moves = min(TOGETHER * problem.count, MOST_MOVES)
-    with ThreadPoolExecutor(len(starts)) as pool:
+    with ThreadPoolExecutor(WALKERS) as pool:
         walks = [
-            pool.submit(splice_from, problem, start, seed * 1000 + number, moves, watch, free=True) for number, start in enumerate(starts)
+            pool.submit(splice_from, problem, start, seed * 1000 + number, moves, watch, free=True, failures=failures + number % 2)
+            for number, start in enumerate(start for start in starts for _ in range(2))
         ]
         rated = [_rated(problem, walk.result()) for walk in walks]
     cost, sequence = min(rated, key=lambda each: each[0])
@@ -166,25 +171,19 @@ def _reordered(problem: Problem, best: _Ordered, settings: Settings, moves: int,
             moved = prune(problem, [best.sequence[place] for place in places])
         else:
             moved = best.sequence
-        found = _together(problem, (moved, moved), settings.seed + round_number, watch)
+        found = _together(problem, (moved,), settings.seed + round_number, watch)
         failed = 0 if found.cost < best.cost * (1 - WORTHWHILE) else failed + 1
         best = found if found.cost < best.cost else best
     return best
 
 
-def _short_search(
-    problem: Problem, order: tuple[int, ...], start: Sequence[int] | None, settings: Settings, watch: Watch
-) -> tuple[float, tuple[int, ...] | None]:
-    """A bound and a schedule under an order, from a linear relaxation or a start that is known, searched for a moment."""
-    ordered = permuted(problem, order)
-    bound, begin = (0.0, _renumbered(order, start)) if start is not None else _linear(ordered, settings, watch)
-    found: list[tuple[int, ...]] = []
+def _short_search(ordered: Problem, start: tuple[int, ...], settings: Settings, watch: Watch) -> tuple[int, ...] | None:
+    """A schedule in the given order, if a moment of search finds any."""
     views = views_of(ordered)
-    for number, view in enumerate(views if problem.count <= THOROUGH else views[:2]):
-        sequence = view.walk(begin or tuple(range(ordered.count)), settings.seed + number, min(TRIAL_MOVES, 100 * problem.count), watch)
-        found.extend(() if sequence is None else (sequence,))
-    cheapest = min(found, key=lambda sequence: profile(ordered, sequence).cost, default=None)
-    return bound, None if cheapest is None else in_original(order, cheapest)
+    moves = min(TRIAL_MOVES, 100 * ordered.count)
+    with ThreadPoolExecutor(WALKERS) as pool:
+        walks = [pool.submit(view.walk, start, settings.seed + number, moves, watch) for number, view in enumerate(views)]
+        return cheapest_that_fits(ordered, [found for walk in walks if (found := walk.result()) is not None])
 
 
 def _linear(ordered: Problem, settings: Settings, watch: Watch) -> tuple[float, tuple[int, ...] | None]:
