@@ -153,7 +153,7 @@ def solving_options(function: Function) -> Function:
     @functools.wraps(function)
     def packed(*arguments: Any, **values: Any) -> Any:
         time_limit = values.pop("time_limit")
-        names = ("solver", "formulation", "threads", "seed")
+        names = ("solver", "formulation", "threads", "seed", "iterations")
         order, gap = values.pop("order"), values.pop("gap")
         near = parse_gap(DEFAULT_GAP) if gap is None else gap
         settings = Settings(order=order or "given", gap=near, **{name: values.pop(name) for name in names})
@@ -204,6 +204,12 @@ def solving_options(function: Function) -> Function:
             default=0,
             show_default=True,
             help="Seed for all that is random.",
+        ),
+        option(
+            "--iterations",
+            group=SOLVING,
+            type=COUNT,
+            help="Stop auto after so many rounds of search, without MILPs: for a seed the result is then the same at any speed.",
         ),
     )
     return _stacked(packed, decorators)  # type: ignore[return-value]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .errors import VerificationError
 from .events import Event, Watch
@@ -34,6 +34,8 @@ def run_strategy(problem: Problem, strategy: str, settings: Settings, watch: Wat
         from .search.warm import warm_up_before  # imports numba, which takes a while
 
         warm_up_before(watch)
+    if settings.iterations is not None:
+        watch = replace(watch, undivided=True)
     begun = watch.elapsed
     run = get_strategy(strategy)
     if not problem.count:

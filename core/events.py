@@ -32,6 +32,8 @@ class Watch:
     on_event: Callable[[Event], None] = lambda event: None
     interrupted: Callable[[], bool] = lambda: False
     started: float = field(default_factory=time.monotonic)
+    undivided: bool = False
+    """Parts of the work are not limited in time, only the whole: what they do then does not depend on how fast the machine is."""
 
     @property
     def elapsed(self) -> float:
@@ -51,4 +53,6 @@ class Watch:
 
     def part(self, seconds: float) -> Watch:
         """A watch for a part of the work that may take at most this long."""
+        if self.undivided:
+            return self
         return Watch(min(seconds, self.remaining), self.on_event, self.interrupted)

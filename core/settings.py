@@ -33,5 +33,8 @@ class Settings:
     """`given`: first computations in the graph's order; `search`: in an order found by search."""
     threads: int | None = None
     seed: int = 0
+    iterations: int | None = None
+    """Rounds of search after which `auto` stops. It then solves no MILP, whose work only a clock can limit: unless all of the time runs
+    out, what it finds depends on the seed alone."""
     known: Known = Known()
     """Where strategies that improve on what they are given begin; the others ignore it."""

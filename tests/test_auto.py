@@ -10,8 +10,9 @@ from chains import unit_chain
 from oracles import staged_optimum
 from random_graphs import random_problem
 
+from checkmate.core.certify import run_strategy
 from checkmate.core.events import Event, Watch
-from checkmate.core.result import Status
+from checkmate.core.result import Status, Stop
 from checkmate.core.sequence import profile
 from checkmate.core.settings import Known, Settings
 from checkmate.core.strategies.auto import auto
@@ -32,6 +33,19 @@ def test_the_same_seed_gives_the_same_schedule(order: str) -> None:
     first, second = solve(), solve()
     assert first is not None
     assert first == second
+
+
+@pytest.mark.parametrize("order", ["given", "search"])
+def test_iterations_end_the_work_and_how_long_it_may_take_changes_nothing(order: str) -> None:
+    """A gap of zero is never met here: with twice the time, divided among the parts, the work would be another."""
+    problem = unit_chain(50, 9)
+    settings = Settings(gap=0.0, seed=3, order=order, iterations=3)
+    watches = Watch(300), Watch(600)
+    first, second = (run_strategy(problem, "auto", settings, watch) for watch in watches)
+    assert first.fits
+    assert first.schedule == second.schedule
+    assert (first.solution.bound, first.solution.stop) == (second.solution.bound, Stop.FINISHED)
+    assert not any(watch.expired for watch in watches)
 
 
 def test_what_is_known_is_where_it_begins() -> None:

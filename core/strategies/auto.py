@@ -89,20 +89,25 @@ class _Auto:
         self.relax()
         if self.best is None and not self.done:
             self.take(self.come_down())
-        entries = liveness_entries(self.problem, single_runs(self.problem))
-        if not self.done and entries <= EXACT_ENTRIES and fits_in_time(entries, self.watch):
-            self.offer(round_relaxation(self.problem, self.settings, self.watch.part(self.watch.remaining / 4)), "lp-rounding")
-            return self.solve_exact()
-        self.side_by_side(self.solve_merged, partial(self.search, ROUNDS_BESIDE))
-        for _ in range(NEIGHBOURHOODS):
-            self.side_by_side(self.solve_neighbourhoods, partial(self.search, ROUNDS_BESIDE))
+        if self.settings.iterations is None and not self.done:
+            entries = liveness_entries(self.problem, single_runs(self.problem))
+            if entries <= EXACT_ENTRIES and fits_in_time(entries, self.watch):
+                self.offer(round_relaxation(self.problem, self.settings, self.watch.part(self.watch.remaining / 4)), "lp-rounding")
+                return self.solve_exact()
+            self.side_by_side(self.solve_merged, partial(self.search, ROUNDS_BESIDE))
+            for _ in range(NEIGHBOURHOODS):
+                self.side_by_side(self.solve_neighbourhoods, partial(self.search, ROUNDS_BESIDE))
         while not self.done and self.best is not None:
             self.take(self.search(1, WALKERS))
         return self.conclude()
 
     @property
     def done(self) -> bool:
-        return self.watch.expired or relative_gap(self.best_cost, self.bound) <= self.settings.gap
+        return self.watch.expired or self.spent or relative_gap(self.best_cost, self.bound) <= self.settings.gap
+
+    @property
+    def spent(self) -> bool:
+        return self.settings.iterations is not None and self.round >= self.settings.iterations
 
     def offer(self, sequence: tuple[int, ...] | None, name: str) -> None:
         """Take a schedule if it fits and is cheaper."""
@@ -166,7 +171,7 @@ class _Auto:
         found: list[tuple[str, tuple[int, ...]]] = []
         self.watch.on_event(Event("search"))
         for _ in range(rounds):
-            if self.watch.expired or relative_gap(best_cost, self.bound) <= self.settings.gap:
+            if self.watch.expired or self.spent or relative_gap(best_cost, self.bound) <= self.settings.gap:
                 break
             starts = [self.nearest or everything, best or everything]
             if self.round // 2 % 2:

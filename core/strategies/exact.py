@@ -38,7 +38,8 @@ class Exact:
 
 def fits_in_time(entries: int, watch: Watch, share: float = 0.5) -> bool:
     """Could a model of this many nonzeros be built in this share of the time that is left, and in memory?"""
-    return entries <= min(8_000_000, share * watch.remaining * BUILD_RATE)
+    seconds = watch.time_limit if watch.undivided else watch.remaining
+    return entries <= min(8_000_000, share * seconds * BUILD_RATE)
 
 
 def solve_exactly(

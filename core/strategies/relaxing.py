@@ -61,7 +61,7 @@ class Relaxing:
         self._cuts = {0, problem.count, memory.index(max(memory)) + 1}
         self._without_rise = 0
         self._unsolved = 0
-        self._by_rounding = False
+        self._by_rounding = settings.iterations is not None
         """Integer programs have become too hard."""
 
     @property
@@ -105,7 +105,8 @@ class Relaxing:
         self._cuts |= more
         if not more:
             self._without_rise = PATIENCE
-        if self._by_rounding and (not more or watch.elapsed - begun > SLOW):
+        is_slow = watch.elapsed - begun > SLOW and not watch.undivided
+        if self._by_rounding and (not more or is_slow):
             self.exhausted = True
         return found
 
