@@ -236,6 +236,8 @@ class _Auto:
         watch, settings = self.watch, self.settings
         stopped = stop or (Stop.INTERRUPTED if watch.interrupted() else Stop.TIME_LIMIT if watch.expired else Stop.FINISHED)
         provenance: dict[str, str | int | float] = {"solver": settings.solver, "formulation": settings.formulation}
+        if settings.iterations is not None:
+            provenance["iterations"] = settings.iterations
         if self.best is None:
             return Solution(Status.UNKNOWN, stopped, None, self.bound, "no schedule was found", provenance=provenance)
         proven = relative_gap(self.best_cost, self.bound) <= settings.gap
