@@ -5,9 +5,9 @@
     python benchmarks/solver.py --tables light --models resnet50,densenet121
 
 Tables: `papers` (the Checkmate paper's graphs, given order), `layered` (MOCCASIN's random layered graphs, beside MOCCASIN and FastSA),
-`light` (the onnx wheel's nine models, differentiated; where no budget as small can work, 1.02 times the smallest one found), `growth` (time to a schedule within 5 % of the bound), `formulation` (against the
-paper's MILP in the same solver). Defaults of the tool, 60 s, two cores, HiGHS, unless a table says otherwise. Cost is over the ideal.
-Exits with 1 if a figure is missed, and says which.
+`light` (the onnx wheel's nine models, differentiated; instead of budgets too small for any schedule, 1.02 times the smallest one found),
+`growth` (time to a schedule within 5 % of the bound), `formulation` (against the paper's MILP in the same solver). Defaults of the tool,
+60 s, two cores, HiGHS, unless a table says otherwise. Cost is over the ideal. Exits with 1 if a figure is missed, and says which.
 """
 
 from __future__ import annotations
