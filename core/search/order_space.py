@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..problem import Problem
-from .tables import Ints, Table, columns, filled, first_random, in_rows
+from .tables import Ints, Table, columns, filled, first_random, linked
 
 OPERATION = columns("made dropped workspace reads reads_end before before_end after after_end makes makes_end")
 """Bytes of what each operation makes, and of these, bytes that nobody reads: free again right after. Then where in `links` begins and ends
@@ -69,21 +69,14 @@ def build_links(problem: Problem) -> Links:
         workspace=problem.workspace,
     )
     values = filled(VALUE, len(size), size=size, kept=problem.kept)
-    related = {
-        "reads": [[value for value in row if size[value]] for row in problem.inputs],
-        "before": [sorted({problem.producer[value] for value in row}) for row in problem.inputs],
-        "after": [sorted({user for value in row for user in problem.consumers[value]}) for row in problem.outputs],
-        "makes": [[value for value in row if size[value]] for row in problem.outputs],
-        "users": problem.consumers,
-    }
-    links: list[Ints] = []
-    for name, rows in related.items():
-        table = values if name == "users" else operations
-        begin, end, content = in_rows(rows)
-        offset = sum(len(part) for part in links)
-        table[name], table[f"{name}_end"] = begin + offset, end + offset
-        links.append(content)
-    return Links(operations, values, np.concatenate(links))
+    links = linked(
+        (operations, "reads", [[value for value in row if size[value]] for row in problem.inputs]),
+        (operations, "before", [sorted({problem.producer[value] for value in row}) for row in problem.inputs]),
+        (operations, "after", [sorted({user for value in row for user in problem.consumers[value]}) for row in problem.outputs]),
+        (operations, "makes", [[value for value in row if size[value]] for row in problem.outputs]),
+        (values, "users", problem.consumers),
+    )
+    return Links(operations, values, links)
 
 
 def blank_walk(links: Links, order: Ints, seed: int, level: float) -> Walk:

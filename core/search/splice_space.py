@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..grouping import small_below
 from ..problem import Problem
-from .tables import Ints, Table, columns, filled, first_random, in_rows
+from .tables import Ints, Table, columns, filled, first_random, linked
 
 COPIES = 12
 """How often an operation may be computed; more often only if the sequence a search begins with does so."""
@@ -73,16 +73,7 @@ def new_splice(problem: Problem, sequence: Sequence[int], seed: int) -> Splice:
     made = [sum(size[value] for value in row) for row in problem.outputs]
     operations = filled(OPERATION, count, made=made, workspace=problem.workspace, cost=problem.cost, pinned=problem.pinned, large=large)
     values = filled(VALUE, len(size), producer=problem.producer, size=size, kept=problem.kept)
-    links: list[Ints] = []
-    for table, name, rows in (
-        (operations, "reads", problem.inputs),
-        (operations, "makes", problem.outputs),
-        (values, "users", problem.consumers),
-    ):
-        begin, end, content = in_rows(rows)
-        offset = sum(len(part) for part in links)
-        table[name], table[f"{name}_end"] = begin + offset, end + offset
-        links.append(content)
+    links = linked((operations, "reads", problem.inputs), (operations, "makes", problem.outputs), (values, "users", problem.consumers))
     copies = max(COPIES, *Counter(sequence).values()) if sequence else COPIES
     room = copies * count + 1
     places = np.zeros(room, np.int64)
@@ -92,7 +83,7 @@ def new_splice(problem: Problem, sequence: Sequence[int], seed: int) -> Splice:
     return Splice(
         operations=operations,
         values=values,
-        links=np.concatenate(links),
+        links=links,
         large=np.flatnonzero(large),
         sequence=places,
         memory=np.zeros(room),

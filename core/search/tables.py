@@ -39,6 +39,18 @@ def in_rows(rows: Iterable[Iterable[int]]) -> tuple[Ints, Ints, Ints]:
     return ends - lengths, ends, np.array([item for row in lists for item in row], dtype=np.int64)
 
 
+def linked(*related: tuple[Table, str, Iterable[Iterable[int]]]) -> Ints:
+    """Rows of all kinds one behind the other; each table is told, in two columns of a name, where its own begin and end."""
+    links: list[Ints] = []
+    offset = 0
+    for table, name, rows in related:
+        begin, end, content = in_rows(rows)
+        table[name], table[f"{name}_end"] = begin + offset, end + offset
+        links.append(content)
+        offset += len(content)
+    return np.concatenate(links)
+
+
 def first_random(seed: int) -> np.int64:
     """Where the random numbers of a seed begin: 64 bits, as compiled code keeps them."""
     mixed = ((seed * 2 + 1) * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) % 2**64
