@@ -206,6 +206,7 @@ class SweepRun:
             "order": settings.order,
             "threads": settings.threads,
             "seed": settings.seed,
+            "iterations": settings.iterations,
         }
         return point_key(self._digest, strategy, budget, options)
 
