@@ -36,7 +36,9 @@ SHARE = 0.15
 PROMISING = 0.01
 SMALL_PART = 0.3
 LARGE_PART = 0.75
-"""The given order gets the larger part of the time that is left, but the smaller one if another order promises to be so much cheaper."""
+MOST_PART = 0.9
+"""What the given order gets of the time that is left: a small part if another order promises to be so much cheaper, most of it if a short
+search under it finds as cheap a schedule as the search over orders."""
 TOGETHER = 500
 """Moves per operation when orders and recomputations are searched together, as many as for orders alone at most."""
 REORDERINGS = 4
@@ -75,9 +77,10 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
         best = _reordered(problem, best, settings, moves, watch.part(watch.remaining * SHARE))
         return _go_on(problem, strategy, best, settings, watch)
     tried = _short_search(problem, rounded or given, settings, watch.part(watch.remaining * SHARE))
-    hopeful = best.promise >= promise * (1 - PROMISING) and (tried is not None or best.sequence is None)
-    part = watch.part(watch.remaining * (LARGE_PART if hopeful else SMALL_PART))
     start = best if best.order == given else _Ordered(given, *_rated(problem, tried))
+    hopeful = best.promise >= promise * (1 - PROMISING) and (tried is not None or best.sequence is None)
+    share = SMALL_PART if not hopeful else MOST_PART if start.cost <= best.cost < float("inf") else LARGE_PART
+    part = watch.part(watch.remaining * share)
     first = _translated(problem, given, strategy(problem, _told(settings, start), part))
     cost, sequence = _rated(problem, first.sequence)
     if cost <= best.cost:
