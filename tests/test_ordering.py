@@ -14,9 +14,10 @@ from checkmate.core.events import Watch
 from checkmate.core.graph import OperationSpec, ValueSpec, Work, assemble
 from checkmate.core.least_memory import least_memory
 from checkmate.core.problem import Problem, build_problem
-from checkmate.core.result import Status
+from checkmate.core.result import Solution, Status, Stop
 from checkmate.core.sequence import profile
-from checkmate.core.settings import Settings
+from checkmate.core.settings import Known, Settings
+from checkmate.core.strategies.ordering import under_searched_order
 
 SEARCH = Settings(order="search")
 
@@ -73,3 +74,30 @@ def test_every_order_found_gives_certified_schedules_and_true_claims() -> None:
         else:
             assert given == math.inf, seed
     assert found > 20
+
+
+class Stubborn:
+    """A strategy with a schedule of its own, found in the first run only, that remembers what it was told."""
+
+    def __init__(self, sequence: tuple[int, ...]) -> None:
+        self.sequence: tuple[int, ...] | None = sequence
+        self.told: list[Known] = []
+
+    def __call__(self, problem: Problem, settings: Settings, watch: Watch) -> Solution:
+        self.told.append(settings.known)
+        found, self.sequence = self.sequence, None
+        return Solution(Status.UNKNOWN if found is None else Status.FEASIBLE, Stop.TIME_LIMIT, found)
+
+
+def test_a_second_run_under_the_given_order_begins_with_the_cheapest_schedule_and_cannot_spoil_the_first() -> None:
+    """The chain has one order only: what the search over orders finds is a schedule in the given order."""
+    problem = unit_chain(16, 8)
+    dear = tuple(range(17)) + tuple(operation for layer in reversed(range(16)) for operation in (*range(layer + 1), 32 - layer))
+    assert profile(problem, dear).peak <= problem.budget
+    strategy = Stubborn(dear)
+    solution = under_searched_order(problem, strategy, SEARCH, Watch(60))
+    assert solution.sequence == dear
+    first, second = (known.sequence for known in strategy.told)
+    assert first is not None
+    assert second is not None
+    assert profile(problem, second).cost <= profile(problem, first).cost < profile(problem, dear).cost

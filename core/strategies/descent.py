@@ -29,7 +29,7 @@ def descend(problem: Problem, start: tuple[int, ...], seed: int, search: Search,
         found = search(problem.with_budget(goal), best, seed)
         if found is None:
             step //= 2
-            if step < reached // FINEST_STEP:
+            if step < max(1, reached // FINEST_STEP):
                 break
             continue
         best, reached = found, profile(problem, found).peak

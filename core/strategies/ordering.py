@@ -89,11 +89,13 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
     if best.order != given and best.cost < cost * (1 - settings.gap):
         last = _go_on(problem, strategy, best, settings, watch)
         return last if _rated(problem, last.sequence)[0] < cost else first
-    if first.status is Status.OPTIMAL or watch.expired:
+    best = best if best.order == given else _Ordered(given, cost, sequence)
+    if first.status is Status.OPTIMAL or (watch.expired and best.cost >= cost):
         return first
-    told = _told(settings, _Ordered(given, cost, sequence))
+    told = _told(settings, best)
     told = replace(told, known=replace(told.known, bound=max(told.known.bound, first.bound or 0.0)))
-    return _translated(problem, given, strategy(problem, told, watch))
+    last = _translated(problem, given, strategy(problem, told, watch))
+    return last if _rated(problem, last.sequence)[0] <= cost else first
 
 
 def _go_on(problem: Problem, strategy: Strategy, best: _Ordered, settings: Settings, watch: Watch) -> Solution:
@@ -147,7 +149,7 @@ def _brought_down(problem: Problem, lowest: tuple[int, ...], settings: Settings,
     while best.sequence is None and failures <= MOST_FAILURES and not watch.expired:
         failures += 1
         best = _together(problem, (tuple(range(problem.count)), lowest), settings.seed + failures, watch, failures)
-    return best
+    return best if best.sequence is not None else _Ordered(lowest)
 
 
 def _together(problem: Problem, starts: Sequence[tuple[int, ...]], seed: int, watch: Watch, failures: int = 0) -> _Ordered:
