@@ -13,7 +13,7 @@ from checkmate.core.costs import given_costs
 from checkmate.core.events import Watch
 from checkmate.core.graph import OperationSpec, ValueSpec, Work, assemble
 from checkmate.core.least_memory import least_memory
-from checkmate.core.problem import Problem, build_problem
+from checkmate.core.problem import Problem, build_problem, feasibility_floor
 from checkmate.core.result import Solution, Status, Stop
 from checkmate.core.sequence import profile
 from checkmate.core.settings import Known, Settings
@@ -101,3 +101,18 @@ def test_a_second_run_under_the_given_order_begins_with_the_cheapest_schedule_an
     assert first is not None
     assert second is not None
     assert profile(problem, second).cost <= profile(problem, first).cost < profile(problem, dear).cost
+
+
+def test_where_nothing_is_found_the_strategy_is_not_run_under_an_order_proven_to_fit_nothing() -> None:
+    problem = random_problem(60, most=8)
+    problem = problem.with_budget(least_memory(problem).bytes)
+    assert feasibility_floor(problem).bytes > problem.budget
+    orders: list[tuple[int, ...]] = []
+
+    def find_nothing(problem: Problem, settings: Settings, watch: Watch) -> Solution:
+        orders.append(problem.graph_operation)
+        return Solution(Status.UNKNOWN, Stop.FINISHED)
+
+    assert under_searched_order(problem, find_nothing, SEARCH, Watch(60)).sequence is None
+    assert orders
+    assert problem.graph_operation not in orders

@@ -1,8 +1,9 @@
 """The order of first computations is ours to choose, and choosing it is often free memory.
 
 Any strategy can be run under an order found by search. First comes an order in which nothing need be recomputed, which is optimal for any
-order. Else the strategy works under the given order for a part of the time, and short searches with recomputation try others; then order
-and recomputations of the cheapest schedule are searched together, as long as that helps. Then the strategy goes on under the best order.
+order. Else order and recomputations are searched together, and short searches try other orders. If a schedule is then as cheap as any under
+the given order can be, that order is left; else the strategy works under it for a part of the time. Order and recomputations of the
+cheapest schedule are searched together again, as long as that helps, and the strategy goes on under the best order.
 What it proves holds for the order it is given.
 """
 
@@ -32,7 +33,7 @@ MOVES_PER_OPERATION = 3000
 MOST_MOVES = 400_000
 TRIAL_MOVES = 30_000
 SHARE = 0.15
-"""The part of the time that may go into each of: an order without recomputation, trying orders, reordering schedules."""
+"""The part of the time that is left that may go into each step before and after the strategy's own work."""
 PROMISING = 0.01
 SMALL_PART = 0.3
 LARGE_PART = 0.75
