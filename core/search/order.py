@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from .order_builds import build_eagerly, build_lazily, least_peak
 from .order_kernels import anneal, reset
 from .order_space import Links, Walk, blank_walk, build_links
 from .tables import Ints
+from .walkers import walkers
 
 CHUNK = 2000
 """Moves between two looks at the clock."""
@@ -28,10 +28,12 @@ class Manner(NamedTuple):
 
 
 MANNERS = (Manner(1e-2, 1e-4, 0.005), Manner(1e-1, 1e-3, 0.02))
-"""One walk each, side by side: kernels run without the interpreter's lock. Always two, so that results do not depend on the machine."""
+"""One walk each."""
 
 
-def find_order(problem: Problem, seed: int, moves: int, watch: Watch, goal: int | None = None) -> tuple[int, ...]:
+def find_order(
+    problem: Problem, seed: int, moves: int, watch: Watch, goal: int | None = None, threads: int | None = None
+) -> tuple[int, ...]:
     """The topological order of the lowest peak found, nothing recomputed; never one worse than the given order.
 
     Stops early at a peak of `goal` bytes or less, base included, or where no order can be better. Deterministic unless time runs out.
@@ -44,7 +46,7 @@ def find_order(problem: Problem, seed: int, moves: int, watch: Watch, goal: int 
     if _weighed(links, np.arange(problem.count), 0.0)[1] <= enough:
         return tuple(range(problem.count))
     starts = sorted(_constructions(links), key=lambda order: _weighed(links, order, 0.0)[1])
-    with ThreadPoolExecutor(len(MANNERS)) as pool:
+    with walkers(threads) as pool:
         walks = [
             pool.submit(_lowest_peak, links, starts[number], manner, seed * 1000 + number, moves, watch, enough)
             for number, manner in enumerate(MANNERS)
@@ -53,7 +55,7 @@ def find_order(problem: Problem, seed: int, moves: int, watch: Watch, goal: int 
     return _best(problem, links, found, 0.0)
 
 
-def order_for_budget(problem: Problem, seed: int, moves: int, watch: Watch) -> tuple[int, ...]:
+def order_for_budget(problem: Problem, seed: int, moves: int, watch: Watch, threads: int | None = None) -> tuple[int, ...]:
     """The order with the fewest bytes above the budget, summed over all steps, then with the lowest peak: where to start recomputing."""
     if problem.count < 2:
         return tuple(range(problem.count))
@@ -61,7 +63,7 @@ def order_for_budget(problem: Problem, seed: int, moves: int, watch: Watch) -> t
     links = build_links(problem)
     level = float(problem.available)
     starts = sorted(_constructions(links), key=lambda order: _weighed(links, order, level))
-    with ThreadPoolExecutor(len(MANNERS)) as pool:
+    with walkers(threads) as pool:
         walks = [
             pool.submit(_least_excess, links, starts[number], manner, seed * 1000 + number, moves, watch, problem.available)
             for number, manner in enumerate(MANNERS)

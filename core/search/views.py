@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ..events import Watch
@@ -14,9 +13,8 @@ from .fitting import cheapest_that_fits
 from .layout import Layout, coarse_layout, fine_layout
 from .local import walk_from
 from .splice import splice_from
+from .walkers import walkers
 
-WALKERS = 2
-"""Kernels run without the interpreter's lock; this many at a time, so that results do not depend on the machine."""
 COARSE_OPERATIONS = 150
 FINE_OPERATIONS = 1500
 """Graphs above the first size are searched in coarse stages and grouped, smaller ones in fine stages. Up to the second size fine stages
@@ -71,11 +69,13 @@ def views_of(problem: Problem, *, scarce: bool = False) -> tuple[View, ...]:
     return (*views, View("search", problem, fine_layout(problem))) if scarce and problem.count <= FINE_OPERATIONS else views
 
 
-def search_views(problem: Problem, starts: Sequence[tuple[int, ...]], seed: int, moves: int, watch: Watch) -> tuple[int, ...] | None:
+def search_views(
+    problem: Problem, starts: Sequence[tuple[int, ...]], seed: int, moves: int, watch: Watch, threads: int | None = None
+) -> tuple[int, ...] | None:
     """One walk from each start in turn in each view, side by side; the cheapest schedule found. Deterministic unless time runs out."""
     views = views_of(problem, scarce=True)
     walks = max(len(views), len(starts))
-    with ThreadPoolExecutor(WALKERS) as pool:
+    with walkers(threads) as pool:
         made = [
             pool.submit(views[number % len(views)].walk, starts[number % len(starts)], seed * 1000 + number, moves, watch)
             for number in range(walks)

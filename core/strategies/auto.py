@@ -12,7 +12,8 @@ from ..events import Event, Watch, relative_gap
 from ..milp.runs import liveness_entries, merged_runs, single_runs
 from ..problem import Problem
 from ..result import Solution, Status, Stop
-from ..search.views import WALKERS, search_views, views_of
+from ..search.views import search_views, views_of
+from ..search.walkers import WALKERS, walkers
 from ..sequence import profile
 from ..settings import Settings
 from .descent import descend
@@ -84,7 +85,7 @@ class _Auto:
         self.offer(self.settings.known.sequence, KNOWN)
         if self.best is None:
             self.offer(*best_heuristic(self.problem, self.settings, self.watch.part(self.watch.remaining * HEURISTICS_SHARE)))
-        if self.settings.formulation == "paper":
+        if self.settings.formulation == "paper" and self.settings.iterations is None:
             return self.solve_exact()
         self.relax()
         if self.best is None and not self.done:
@@ -96,7 +97,7 @@ class _Auto:
                 return self.solve_exact()
             self.side_by_side(self.solve_merged, partial(self.search, ROUNDS_BESIDE))
             for _ in range(NEIGHBOURHOODS):
-                self.side_by_side(self.solve_neighbourhoods, partial(self.search, ROUNDS_BESIDE))
+                self.side_by_side(partial(self.solve_neighbourhoods, self.round), partial(self.search, ROUNDS_BESIDE))
         while not self.done and self.best is not None:
             self.take(self.search(1, WALKERS))
         return self.conclude()
@@ -178,7 +179,7 @@ class _Auto:
                 starts.reverse()
             moves = min(FIRST_MOVES, MOVES_PER_OPERATION * self.problem.count) << min(self.round // LONGER_EVERY, MOST_DOUBLINGS)
             failures = self.round // len(self.views) if best is None else 0
-            with ThreadPoolExecutor(min(walks, self.settings.threads or walks)) as pool:
+            with walkers(self.settings.threads) as pool:
                 made = []
                 for number in range(walks):
                     view = self.views[(self.round + number) % len(self.views)]
@@ -202,9 +203,12 @@ class _Auto:
         moves = min(FIRST_MOVES, DESCENT_MOVES * self.problem.count)
         seed = self.settings.seed * 1000 + 100 * self.descents
         self.descents += 1
-        self.lowest = descend(
-            self.problem, self.lowest, seed, lambda target, start, number: search_views(target, [start], number, moves, watch), watch
-        )
+        self.round += 1
+
+        def search(target: Problem, start: tuple[int, ...], number: int) -> tuple[int, ...] | None:
+            return search_views(target, [start], number, moves, watch, self.settings.threads)
+
+        self.lowest = descend(self.problem, self.lowest, seed, search, watch)
         return (("descent", self.lowest),)
 
     def solve_merged(self) -> Found:
@@ -215,11 +219,11 @@ class _Auto:
         found = solve_exactly(self.problem, self.settings, self.watch.part(self.watch.remaining / 4), runs, self.best)
         return () if found.sequence is None else ((f"{self.settings.solver} with {len(runs)} stages", found.sequence),)
 
-    def solve_neighbourhoods(self) -> Found:
+    def solve_neighbourhoods(self, number: int) -> Found:
         """MILPs in which most of the best schedule stands and a part is free."""
         if self.best is None:
             return ()
-        settings = replace(self.settings, seed=self.settings.seed * 1000 + self.round)
+        settings = replace(self.settings, seed=self.settings.seed * 1000 + number)
         found = improve(self.problem, settings, self.watch.part(self.watch.remaining * NEIGHBOURHOOD_SHARE), self.best)
         return () if found is None else (("neighbourhoods", found),)
 

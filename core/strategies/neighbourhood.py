@@ -43,6 +43,8 @@ FAR = 0.02
 GAP = 1e-5
 """Improvements come in small steps."""
 CHEAPER = 1 - 1e-9
+MOST_OPERATIONS = 3000
+"""Building takes seconds for graphs of this size, and does not look at the clock."""
 
 
 def improve(
@@ -50,8 +52,10 @@ def improve(
 ) -> tuple[int, ...] | None:
     """A cheaper schedule that fits, with first computations in the order of the incumbent, which must fit; None if none was found.
 
-    The same for the same seed, unless time runs out.
+    The same for the same seed, unless time runs out. Nothing is tried on graphs so large that building the models takes too long.
     """
+    if problem.count > MOST_OPERATIONS:
+        return None
     order = tuple(dict.fromkeys(incumbent))
     number = first_computations(problem.count, order)
     search = _Neighbourhoods(permuted(problem, order), settings, watch)

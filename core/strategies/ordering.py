@@ -10,7 +10,6 @@ What it proves holds for the order it is given.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from ..events import Event, Watch
@@ -21,7 +20,8 @@ from ..result import Solution, Status, Stop
 from ..search.fitting import cheapest_that_fits
 from ..search.order import find_order, order_for_budget
 from ..search.splice import MOST_FAILURES, splice_from
-from ..search.views import WALKERS, views_of
+from ..search.views import views_of
+from ..search.walkers import walkers
 from ..sequence import first_computations, profile, prune
 from ..settings import Known, Settings
 from ..unrolled import unrolled
@@ -55,7 +55,7 @@ class _Ordered:
     cost: float = float("inf")
     sequence: tuple[int, ...] | None = None
     promise: float = float("inf")
-    """What a linear relaxation says no schedule under this order can be cheaper than."""
+    """What a linear relaxation says no schedule under this order can be cheaper than, if one was asked."""
 
 
 def under_searched_order(problem: Problem, strategy: Strategy, settings: Settings, watch: Watch) -> Solution:
@@ -65,11 +65,11 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
         return replace(known, bound_scope="any")
     watch.on_event(Event("order", message="looking for an order that needs no recomputation"))
     moves = min(MOVES_PER_OPERATION * problem.count, MOST_MOVES)
-    lowest = find_order(problem, settings.seed, moves, watch.part(watch.remaining * SHARE), problem.budget)
+    lowest = find_order(problem, settings.seed, moves, watch.part(watch.remaining * SHARE), problem.budget, settings.threads)
     if profile(problem, lowest).peak <= problem.budget:
         return Solution(Status.OPTIMAL, Stop.FINISHED, lowest, problem.ideal_cost, bound_scope="any", provenance={"found_by": "order"})
     given = tuple(range(problem.count))
-    best = _together(problem, (given, lowest), settings.seed, watch.part(watch.remaining * SHARE))
+    best = _together(problem, (given, lowest), settings, watch.part(watch.remaining * SHARE))
     promise, rounded = _linear(problem, settings, watch.part(watch.remaining * SHARE))
     best = _most_promising(problem, best, promise, lowest, settings, moves, watch.part(watch.remaining * SHARE))
     if best.cost == float("inf"):
@@ -84,6 +84,8 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
     part = watch.part(watch.remaining * share)
     first = _translated(problem, given, strategy(problem, _told(settings, start), part))
     cost, sequence = _rated(problem, first.sequence)
+    if sequence is None and best.sequence is None:
+        return _go_on(problem, strategy, best, settings, watch)
     if cost <= best.cost:
         best = _Ordered(given, cost, sequence)
     best = _reordered(problem, best, settings, moves, watch.part(watch.remaining * SHARE))
@@ -125,7 +127,7 @@ def _most_promising(
     known = settings.known.sequence
     if known is not None and (cost := _rated(problem, known)[0]) < best.cost:
         best = _Ordered(tuple(dict.fromkeys(known)), cost, known)
-    for_budget = order_for_budget(problem, settings.seed, moves, watch.part(watch.remaining / 3))
+    for_budget = order_for_budget(problem, settings.seed, moves, watch.part(watch.remaining / 3), settings.threads)
     for order in {for_budget: None, lowest: None}:
         if watch.expired:
             break
@@ -149,16 +151,16 @@ def _brought_down(problem: Problem, lowest: tuple[int, ...], settings: Settings,
     failures = 1
     while best.sequence is None and failures <= MOST_FAILURES and not watch.expired:
         failures += 1
-        best = _together(problem, (tuple(range(problem.count)), lowest), settings.seed + failures, watch, failures)
+        best = _together(problem, (tuple(range(problem.count)), lowest), replace(settings, seed=settings.seed + failures), watch, failures)
     return best if best.sequence is not None else _Ordered(lowest)
 
 
-def _together(problem: Problem, starts: Sequence[tuple[int, ...]], seed: int, watch: Watch, failures: int = 0) -> _Ordered:
+def _together(problem: Problem, starts: Sequence[tuple[int, ...]], settings: Settings, watch: Watch, failures: int = 0) -> _Ordered:
     """Search orders and recomputations together, from each start twice, side by side; the cheapest schedule found."""
     moves = min(TOGETHER * problem.count, MOST_MOVES)
-    with ThreadPoolExecutor(WALKERS) as pool:
+    with walkers(settings.threads) as pool:
         walks = [
-            pool.submit(splice_from, problem, start, seed * 1000 + number, moves, watch, free=True, failures=failures + number % 2)
+            pool.submit(splice_from, problem, start, settings.seed * 1000 + number, moves, watch, free=True, failures=failures + number % 2)
             for number, start in enumerate(start for start in starts for _ in range(2))
         ]
         rated = [_rated(problem, walk.result()) for walk in walks]
@@ -173,11 +175,11 @@ def _reordered(problem: Problem, best: _Ordered, settings: Settings, moves: int,
     while failed < REORDERINGS and not watch.expired and best.sequence is not None and best.cost > problem.ideal_cost:
         round_number += 1
         if failed % 2:
-            places = find_order(unrolled(problem, best.sequence), settings.seed + round_number, moves, watch)
+            places = find_order(unrolled(problem, best.sequence), settings.seed + round_number, moves, watch, threads=settings.threads)
             moved = prune(problem, [best.sequence[place] for place in places])
         else:
             moved = best.sequence
-        found = _together(problem, (moved,), settings.seed + round_number, watch)
+        found = _together(problem, (moved,), replace(settings, seed=settings.seed + round_number), watch)
         failed = 0 if found.cost < best.cost * (1 - WORTHWHILE) else failed + 1
         best = found if found.cost < best.cost else best
     return best
@@ -187,7 +189,7 @@ def _short_search(ordered: Problem, start: tuple[int, ...], settings: Settings, 
     """A schedule in the given order, if a moment of search finds any."""
     views = views_of(ordered)
     moves = min(TRIAL_MOVES, 100 * ordered.count)
-    with ThreadPoolExecutor(WALKERS) as pool:
+    with walkers(settings.threads) as pool:
         walks = [pool.submit(view.walk, start, settings.seed + number, moves, watch) for number, view in enumerate(views)]
         return cheapest_that_fits(ordered, [found for walk in walks if (found := walk.result()) is not None])
 

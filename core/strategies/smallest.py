@@ -30,7 +30,7 @@ EXACT_ENTRIES = 60_000
 """A model of more nonzeros than this says little about the smallest peak within a minute."""
 FIRST_MOVES = 10_000
 ROUNDS = 4
-"""Descents, each with twice the moves of the one before."""
+"""Descents, each with twice the moves of the one before, unless `iterations` says how many."""
 PRECISION = 1000
 """A descent ends when it fails to save this part of the budget."""
 ORDER_MOVES = 300_000
@@ -67,7 +67,7 @@ class _Smallest:
     def __init__(self, problem: Problem, settings: Settings, watch: Watch) -> None:
         self.problem = problem
         self.settings = settings
-        self.watch = Watch(watch.time_limit, self._tell, watch.interrupted, watch.started)
+        self.watch = Watch(watch.time_limit, self._tell, watch.interrupted, watch.started, undivided=settings.iterations is not None)
         self._listener = watch.on_event
         self.limit, self.scope = least_memory(problem), "any"
         self.given = tuple(range(problem.count))
@@ -89,11 +89,11 @@ class _Smallest:
             self._raise_limit(feasibility_floor(self.problem))
         elif not self.done:
             part = self.watch.part(self.watch.remaining / 5)
-            order = find_order(self.problem, self.settings.seed, ORDER_MOVES, part, self.limit.bytes)
+            order = find_order(self.problem, self.settings.seed, ORDER_MOVES, part, self.limit.bytes, self.settings.threads)
             self._offer(order, self.given, "order")
         self._try_heuristics()
         self._solve_exactly()
-        for number in range(ROUNDS):
+        for number in range(self.settings.iterations or ROUNDS):
             self._descend(number)
         self._cheapen()
 
@@ -114,7 +114,8 @@ class _Smallest:
     def _solve_exactly(self) -> None:
         """The MILP for the smallest peak under the best order so far; its limit counts if that is the given one."""
         entries = liveness_entries(self.problem, repeated_runs(self.problem))
-        if self.done or entries > EXACT_ENTRIES or not fits_in_time(entries, self.watch):
+        unfit = self.settings.iterations is not None or entries > EXACT_ENTRIES
+        if self.done or unfit or not fits_in_time(entries, self.watch):
             return
         self.watch.on_event(Event(f"{self.settings.solver} for the smallest peak"))
         under = permuted(self.problem, self.order)
@@ -145,7 +146,7 @@ class _Smallest:
             return False
         if self.order != self.given and self._search(target, self.given, seed, moves):
             return True
-        order = order_for_budget(target, seed, ORDER_MOVES // 10, self.watch.part(self.watch.remaining / 10))
+        order = order_for_budget(target, seed, ORDER_MOVES // 10, self.watch.part(self.watch.remaining / 10), self.settings.threads)
         return self._search(target, order, seed, moves)
 
     def _cheapen(self) -> None:
@@ -153,7 +154,7 @@ class _Smallest:
         if self.watch.expired:
             return
         under = permuted(self.problem.with_budget(self.model_budget), self.order)
-        found = search_views(under, [self._in_order(self.best)], self.settings.seed, FIRST_MOVES, self.watch)
+        found = search_views(under, [self._in_order(self.best)], self.settings.seed, FIRST_MOVES, self.watch, self.settings.threads)
         if found is None:
             return
         cheaper = in_original(self.order, found)
@@ -173,7 +174,7 @@ class _Smallest:
             self._offer(order, self.given, "order")
             return True
         starts = [self._in_order(self.best), self.given] if order == self.order else [self.given]
-        found = search_views(under, starts, seed, moves, self.watch.part(self.watch.remaining / 4))
+        found = search_views(under, starts, seed, moves, self.watch.part(self.watch.remaining / 4), self.settings.threads)
         if found is not None:
             self._offer(order, found, "search")
         return found is not None
