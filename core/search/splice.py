@@ -23,21 +23,22 @@ COOLING = 1e-2
 CHEAP = 3e-4
 DEAR = 100.0
 """What all of the available memory too much, at one place, costs at first and in the end, as a share of all work done once."""
-DEARER = 30.0
-HOTTER = 3.0
-MOST_FAILURES = 3
-"""After every walk that found nothing that fits, excess costs so much more from the beginning, and after two it is so much hotter."""
 GENTLE_HOT = 0.3
 GENTLE_CHEAP = 3e-3
 """The same for a walk that begins with a schedule that fits, to improve it."""
+DEARER = 30.0
+HOTTER = 3.0
+MOST_INSISTENT = 3
+"""Where memory is scarce, a walk that lets go of it does not get it back. With every degree of insistence excess costs so much more from
+the beginning, and from the second on it is so much hotter."""
 
 
 def splice_from(
-    problem: Problem, start: Sequence[int], seed: int, moves: int, watch: Watch, *, free: bool = False, failures: int = 0
+    problem: Problem, start: Sequence[int], seed: int, moves: int, watch: Watch, *, free: bool = False, insistence: int = 0
 ) -> tuple[int, ...] | None:
     """Anneal from a sequence for a number of moves; the cheapest found that fits, never one dearer than a start that does.
 
-    First computations stay in order unless that is free. `failures` says how many walks found nothing that fits.
+    First computations stay in order unless that is free.
     """
     if problem.available <= 0:
         return None
@@ -50,10 +51,10 @@ def splice_from(
     fits = made.peak <= problem.budget
     gentle = fits and made.cost > problem.ideal_cost
     cost = max(problem.ideal_cost, 1e-300)
-    failures = min(failures, MOST_FAILURES)
-    hot = (GENTLE_HOT if gentle else HOT * HOTTER ** max(0, failures - 1)) * cost / problem.count
-    cheap = GENTLE_CHEAP if gentle else CHEAP * DEARER**failures
-    dear = DEAR * DEARER ** (failures / MOST_FAILURES)
+    insistence = min(insistence, MOST_INSISTENT)
+    hot = (GENTLE_HOT if gentle else HOT) * HOTTER ** max(0, insistence - 1) * cost / problem.count
+    cheap = (GENTLE_CHEAP if gentle else CHEAP) * DEARER**insistence
+    dear = DEAR * DEARER ** (insistence / MOST_INSISTENT)
     chunks = max(1, moves // CHUNK)
     for chunk in range(chunks):
         if watch.expired:

@@ -20,7 +20,9 @@ FINE_OPERATIONS = 1500
 """Graphs above the first size are searched in coarse stages and grouped, smaller ones in fine stages. Up to the second size fine stages
 are worth their time too where memory is so scarce that nothing else fits."""
 SPLICES = 5
-"""Moves over a plain sequence for each over stages: about what takes the same time."""
+QUICK_OPERATIONS = 1000
+QUICK_SPLICES = 15
+"""Moves over a plain sequence for each over stages: about what takes the same time, which on small graphs is more."""
 POLISH = 2
 """The same, to improve what another view has found."""
 
@@ -34,14 +36,15 @@ class View:
     layout: Layout | None = None
     grouped: Grouped | None = None
 
-    def walk(self, start: Sequence[int], seed: int, moves: int, watch: Watch, failures: int = 0) -> tuple[int, ...] | None:
-        """One walk, from and to sequences of the problem itself, after so many that found nothing that fits."""
+    def walk(self, start: Sequence[int], seed: int, moves: int, watch: Watch, insistence: int = 0) -> tuple[int, ...] | None:
+        """One walk, from and to sequences of the problem itself. How much a plain sequence insists on fitting is to be said."""
         if self.layout is None:
-            return splice_from(self.problem, start, seed, SPLICES * moves, watch, failures=failures)
+            times = QUICK_SPLICES if self.problem.count <= QUICK_OPERATIONS else SPLICES
+            return splice_from(self.problem, start, seed, times * moves, watch, insistence=insistence)
         found = self._in_stages(start, seed, moves, watch)
         if found is None:
             return None
-        better = splice_from(self.problem, found, seed, POLISH * moves, watch)
+        better = splice_from(self.problem, found, seed, POLISH * moves, watch, insistence=insistence)
         return cheapest_that_fits(self.problem, [found] if better is None else [found, better])
 
     def _in_stages(self, start: Sequence[int], seed: int, moves: int, watch: Watch) -> tuple[int, ...] | None:

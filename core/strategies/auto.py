@@ -12,6 +12,7 @@ from ..events import Event, Watch, relative_gap
 from ..milp.runs import liveness_entries, merged_runs, single_runs
 from ..problem import Problem
 from ..result import Solution, Status, Stop
+from ..search.splice import MOST_INSISTENT
 from ..search.views import search_views, views_of
 from ..search.walkers import WALKERS, walkers
 from ..sequence import profile
@@ -178,13 +179,13 @@ class _Auto:
             if self.round // 2 % 2:
                 starts.reverse()
             moves = min(FIRST_MOVES, MOVES_PER_OPERATION * self.problem.count) << min(self.round // LONGER_EVERY, MOST_DOUBLINGS)
-            failures = self.round // len(self.views) if best is None else 0
+            insistence = self.round // len(self.views) % (MOST_INSISTENT + 1)
             with walkers(self.settings.threads) as pool:
                 made = []
                 for number in range(walks):
                     view = self.views[(self.round + number) % len(self.views)]
                     seed = self.settings.seed * 1000 + 2 * self.round + number
-                    made.append((view.name, pool.submit(view.walk, starts[number], seed, moves, self.watch, failures)))
+                    made.append((view.name, pool.submit(view.walk, starts[number], seed, moves, self.watch, insistence)))
             self.round += 1
             for name, walk in made:
                 sequence = walk.result()

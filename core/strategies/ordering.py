@@ -19,19 +19,21 @@ from ..problem import Problem
 from ..result import Solution, Status, Stop
 from ..search.fitting import cheapest_that_fits
 from ..search.order import find_order, order_for_budget
-from ..search.splice import MOST_FAILURES, splice_from
-from ..search.views import views_of
+from ..search.splice import MOST_INSISTENT, splice_from
+from ..search.views import search_views, views_of
 from ..search.walkers import walkers
 from ..sequence import first_computations, profile, prune
 from ..settings import Known, Settings
 from ..unrolled import unrolled
 from . import Strategy
+from .descent import descend
 from .incumbent import KNOWN, infeasible, keep_everything
 from .relaxing import Relaxing
 
 MOVES_PER_OPERATION = 3000
 MOST_MOVES = 400_000
 TRIAL_MOVES = 30_000
+DESCENT_MOVES = 10_000
 SHARE = 0.15
 """The part of the time that is left that may go into each step before and after the strategy's own work."""
 PROMISING = 0.01
@@ -146,21 +148,33 @@ def _most_promising(
 
 
 def _brought_down(problem: Problem, lowest: tuple[int, ...], settings: Settings, watch: Watch) -> _Ordered:
-    """Nothing fits so far: insist on it more and more."""
-    best = _Ordered(lowest)
-    failures = 1
-    while best.sequence is None and failures <= MOST_FAILURES and not watch.expired:
-        failures += 1
-        best = _together(problem, (tuple(range(problem.count)), lowest), replace(settings, seed=settings.seed + failures), watch, failures)
-    return best if best.sequence is not None else _Ordered(lowest)
+    """Nothing fits so far: insist on it, then come down to the budget under the given order and under that of the lowest peak."""
+    given = tuple(range(problem.count))
+    found = _together(problem, (given, lowest), settings, watch, MOST_INSISTENT - 1)
+    if found.sequence is not None:
+        return found
+    moves = min(DESCENT_MOVES, 50 * problem.count)
+    for order, share in ((given, 0.5), (lowest, 1.0)):
+        part = watch.part(watch.remaining * share)
+
+        def search(target: Problem, start: tuple[int, ...], seed: int, part: Watch = part) -> tuple[int, ...] | None:
+            return search_views(target, [start, given], seed, moves, part, settings.threads)
+
+        reached = in_original(order, descend(permuted(problem, order), given, settings.seed, search, part))
+        cost, sequence = _rated(problem, reached)
+        if sequence is not None:
+            return _Ordered(order, cost, sequence)
+    return _Ordered(lowest)
 
 
-def _together(problem: Problem, starts: Sequence[tuple[int, ...]], settings: Settings, watch: Watch, failures: int = 0) -> _Ordered:
+def _together(problem: Problem, starts: Sequence[tuple[int, ...]], settings: Settings, watch: Watch, insistence: int = 0) -> _Ordered:
     """Search orders and recomputations together, from each start twice, side by side; the cheapest schedule found."""
     moves = min(TOGETHER * problem.count, MOST_MOVES)
     with walkers(settings.threads) as pool:
         walks = [
-            pool.submit(splice_from, problem, start, settings.seed * 1000 + number, moves, watch, free=True, failures=failures + number % 2)
+            pool.submit(
+                splice_from, problem, start, settings.seed * 1000 + number, moves, watch, free=True, insistence=insistence + number % 2
+            )
             for number, start in enumerate(start for start in starts for _ in range(2))
         ]
         rated = [_rated(problem, walk.result()) for walk in walks]
@@ -179,7 +193,7 @@ def _reordered(problem: Problem, best: _Ordered, settings: Settings, moves: int,
             moved = prune(problem, [best.sequence[place] for place in places])
         else:
             moved = best.sequence
-        found = _together(problem, (moved,), replace(settings, seed=settings.seed + round_number), watch)
+        found = _together(problem, (moved,), replace(settings, seed=settings.seed + round_number), watch, failed)
         failed = 0 if found.cost < best.cost * (1 - WORTHWHILE) else failed + 1
         best = found if found.cost < best.cost else best
     return best
