@@ -22,7 +22,8 @@ are worth their time too where memory is so scarce that nothing else fits."""
 SPLICES = 5
 QUICK_OPERATIONS = 1000
 QUICK_SPLICES = 15
-"""Moves over a plain sequence for each over stages: about what takes the same time, which on small graphs is more."""
+"""Moves over a plain sequence for each over stages: about what takes the same time, which is more on graphs that
+are neither large nor small."""
 POLISH = 2
 """The same, to improve what another view has found."""
 
@@ -39,7 +40,7 @@ class View:
     def walk(self, start: Sequence[int], seed: int, moves: int, watch: Watch, insistence: int = 0) -> tuple[int, ...] | None:
         """One walk, from and to sequences of the problem itself. How much a plain sequence insists on fitting is to be said."""
         if self.layout is None:
-            times = QUICK_SPLICES if self.problem.count <= QUICK_OPERATIONS else SPLICES
+            times = QUICK_SPLICES if COARSE_OPERATIONS < self.problem.count <= QUICK_OPERATIONS else SPLICES
             return splice_from(self.problem, start, seed, times * moves, watch, insistence=insistence)
         found = self._in_stages(start, seed, moves, watch)
         if found is None:

@@ -33,8 +33,10 @@ LONGER_EVERY = 8
 MOST_DOUBLINGS = 5
 """The first rounds of local search take the smaller of these; after so many rounds each it is doubled, up to so many times."""
 ROUNDS_BESIDE = 4
+QUICKLY_SOLVED = 150
 QUICKLY_SEARCHED = 1000
-"""Rounds of search beside an integer program, which takes its time; on graphs up to this size twice as many with every program."""
+"""Rounds of search beside an integer program, which takes its time; only one on graphs up to the first size, whose programs are quick, and
+up to the second twice as many with every program."""
 HEURISTICS_SHARE = 0.05
 PROGRAM_SHARE = 0.35
 """Of the time that is left, for the heuristics and for one program."""
@@ -137,6 +139,8 @@ class _Auto:
 
     def rounds_beside(self) -> int:
         self.programs += 1
+        if self.problem.count <= QUICKLY_SOLVED:
+            return 1
         doublings = min(self.programs - 1, MOST_DOUBLINGS) if self.problem.count <= QUICKLY_SEARCHED else 0
         return ROUNDS_BESIDE << doublings
 
