@@ -53,6 +53,7 @@ def main() -> int:
     parser.add_argument("--graphs", type=Path, required=True, help="folder of the published graphs")
     parser.add_argument("--tables", default=",".join(TABLES), help="which, with commas between them")
     parser.add_argument("--time-limit", default="60s", help="of each run of a strategy")
+    parser.add_argument("--gap", default="0.05%", help="how near the optimum the points of curves are to come, if there is time")
     parser.add_argument("--points", type=int, default=16, help="budgets of each curve")
     parser.add_argument("--networks", default=",".join(NETWORKS), help="of Figure 6, with commas between them")
     parser.add_argument("--workers", type=int, default=1, help="points of a curve solved at a time")
@@ -222,6 +223,8 @@ def sweep(options: argparse.Namespace, name: str, *budgets: str) -> dict[str, An
         ",".join(STRATEGIES),
         "--time-limit",
         options.time_limit,
+        "--gap",
+        options.gap,
     ]
     return checkmate([*arguments, "--workers", str(options.workers), "-o", str(output), "--json"])
 
