@@ -42,7 +42,7 @@ LARGE_PART = 0.75
 MOST_PART = 0.9
 """What the given order gets of the time that is left: a small part if another order promises to be so much cheaper, most of it if a short
 search under it finds as cheap a schedule as the search over orders."""
-TOGETHER = 500
+TOGETHER = 2000
 """Moves per operation when orders and recomputations are searched together, as many as for orders alone at most."""
 REORDERINGS = 4
 WORTHWHILE = 1e-4
