@@ -1,6 +1,6 @@
 """The same problem with its operations in another order, so that whatever works for the given order works for any.
 
-A sequence of the permuted problem is a sequence of the original one by other numbers; `in_original` gives it back.
+A sequence of the permuted problem is one of the original by other numbers; `in_original` and `in_permuted` lead from one to the other.
 """
 
 from __future__ import annotations
@@ -42,6 +42,12 @@ def permuted(problem: Problem, order: Sequence[int]) -> Problem:
 def in_original(order: Sequence[int], sequence: Sequence[int]) -> tuple[int, ...]:
     """A sequence of the permuted problem in the numbers of the original one."""
     return tuple(order[operation] for operation in sequence)
+
+
+def in_permuted(order: Sequence[int], sequence: Sequence[int]) -> tuple[int, ...]:
+    """A sequence of the original problem in the numbers of the permuted one."""
+    number = _inverse(order)
+    return tuple(number[operation] for operation in sequence)
 
 
 def _inverse(permutation: Sequence[int]) -> list[int]:

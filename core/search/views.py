@@ -22,8 +22,8 @@ are worth their time too where memory is so scarce that nothing else fits."""
 SPLICES = 5
 QUICK_OPERATIONS = 1000
 QUICK_SPLICES = 15
-"""Moves over a plain sequence for each over stages: about what takes the same time, which is more on graphs that
-are neither large nor small."""
+"""Moves over a plain sequence for each over stages: about what takes the same time, which is more on graphs that are
+neither large nor small."""
 POLISH = 2
 """The same, to improve what another view has found."""
 

@@ -1,10 +1,9 @@
-"""The default. Heuristics for a first schedule; then a relaxation that is cut ever finer gives bounds and starts, a local search on the
-other core makes schedules of them; then MILPs from the best schedule close what gap is left."""
+"""The default. Heuristics for a first schedule; then a relaxation that is cut ever finer gives bounds and starts, local searches on the
+other core make schedules of them; then MILPs from the best schedule close what gap is left."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -161,7 +160,7 @@ class _Auto:
         """
         if self.done:
             return
-        with ThreadPoolExecutor(1 if self.settings.threads == 1 else 2) as pool:
+        with walkers(self.settings.threads) as pool:
             running = [pool.submit(one), pool.submit(other)]
             found = [work.result() for work in running]
         for each in found:

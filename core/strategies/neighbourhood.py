@@ -16,10 +16,10 @@ from itertools import pairwise
 from ..events import Event, Watch
 from ..milp.formulation import Around
 from ..milp.liveness import build_neighbourhood, free_decisions
-from ..permute import in_original, permuted
+from ..permute import in_original, in_permuted, permuted
 from ..problem import Problem
 from ..result import Status
-from ..sequence import first_computations, in_stage_order, last_reads, profile
+from ..sequence import in_stage_order, last_reads, profile
 from ..settings import Settings
 from ..solvers import get_solver
 
@@ -57,9 +57,8 @@ def improve(
     if problem.count > MOST_OPERATIONS:
         return None
     order = tuple(dict.fromkeys(incumbent))
-    number = first_computations(problem.count, order)
     search = _Neighbourhoods(permuted(problem, order), settings, watch)
-    found = search.run(tuple(number[operation] for operation in incumbent), patience)
+    found = search.run(in_permuted(order, incumbent), patience)
     return None if found is None else in_original(order, found)
 
 

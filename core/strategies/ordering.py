@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from ..events import Event, Watch
 from ..least_memory import least_memory
-from ..permute import in_original, permuted
+from ..permute import in_original, in_permuted, permuted
 from ..problem import Problem
 from ..result import Solution, Status, Stop
 from ..search.fitting import cheapest_that_fits
@@ -22,7 +22,7 @@ from ..search.order import find_order, order_for_budget
 from ..search.splice import MOST_INSISTENT, splice_from
 from ..search.views import search_views, views_of
 from ..search.walkers import walkers
-from ..sequence import first_computations, profile, prune
+from ..sequence import profile, prune
 from ..settings import Known, Settings
 from ..unrolled import unrolled
 from . import Strategy
@@ -115,7 +115,7 @@ def _told(settings: Settings, best: _Ordered) -> Settings:
     """What is known, in the numbers of the order chosen. A bound for another order says nothing of this one."""
     known = settings.known
     same = known.bound_scope == "any" or (known.sequence is not None and tuple(dict.fromkeys(known.sequence)) == best.order)
-    sequence = None if best.sequence is None else _renumbered(best.order, best.sequence)
+    sequence = None if best.sequence is None else in_permuted(best.order, best.sequence)
     return replace(settings, known=Known(sequence, known.bound if same else 0.0, known.bound_scope))
 
 
@@ -222,12 +222,6 @@ def _rated(problem: Problem, sequence: tuple[int, ...] | None) -> tuple[float, t
         return float("inf"), None
     made = profile(problem, sequence)
     return (made.cost, sequence) if made.peak <= problem.budget else (float("inf"), None)
-
-
-def _renumbered(order: Sequence[int], sequence: Sequence[int]) -> tuple[int, ...]:
-    """A sequence of the given problem in the numbers of the permuted one."""
-    number = first_computations(len(order), order)
-    return tuple(number[operation] for operation in sequence)
 
 
 def _translated(problem: Problem, order: Sequence[int], solution: Solution) -> Solution:

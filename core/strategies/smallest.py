@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..events import Event, Watch
 from ..least_memory import least_memory
 from ..milp.runs import liveness_entries, repeated_runs
-from ..permute import in_original, permuted
+from ..permute import in_original, in_permuted, permuted
 from ..problem import Floor, Problem, feasibility_floor
 from ..result import Stop
 from ..runtime import Runtime
@@ -154,17 +154,14 @@ class _Smallest:
         if self.watch.expired:
             return
         under = permuted(self.problem.with_budget(self.model_budget), self.order)
-        found = search_views(under, [self._in_order(self.best)], self.settings.seed, FIRST_MOVES, self.watch, self.settings.threads)
+        found = search_views(
+            under, [in_permuted(self.order, self.best)], self.settings.seed, FIRST_MOVES, self.watch, self.settings.threads
+        )
         if found is None:
             return
         cheaper = in_original(self.order, found)
         if profile(self.problem, cheaper).cost < profile(self.problem, self.best).cost and taken(self.problem, cheaper) <= self.budget:
             self.best = cheaper
-
-    def _in_order(self, sequence: tuple[int, ...]) -> tuple[int, ...]:
-        """A sequence in the numbers of the best order."""
-        position = {operation: place for place, operation in enumerate(self.order)}
-        return tuple(position[operation] for operation in sequence)
 
     def _search(self, target: Problem, order: tuple[int, ...], seed: int, moves: int) -> bool:
         if self.done:
@@ -173,7 +170,7 @@ class _Smallest:
         if profile(under, self.given).peak <= target.budget:
             self._offer(order, self.given, "order")
             return True
-        starts = [self._in_order(self.best), self.given] if order == self.order else [self.given]
+        starts = [in_permuted(self.order, self.best), self.given] if order == self.order else [self.given]
         found = search_views(under, starts, seed, moves, self.watch.part(self.watch.remaining / 4), self.settings.threads)
         if found is not None:
             self._offer(order, found, "search")
