@@ -12,10 +12,12 @@ from chains import unit_chain
 from oracles import unrestricted_optimum
 from random_graphs import random_problem
 
+from checkmate.core.costs import given_costs
 from checkmate.core.events import Watch
+from checkmate.core.graph import OperationSpec, ValueSpec, Work, assemble
 from checkmate.core.milp.relaxation import build_relaxation, reduce_problem
 from checkmate.core.milp.runs import closing_run, single_runs
-from checkmate.core.problem import Problem
+from checkmate.core.problem import Problem, build_problem
 from checkmate.core.sequence import in_stage_order, profile
 from checkmate.core.settings import Settings
 from checkmate.core.solvers import get_solver
@@ -47,6 +49,30 @@ def test_no_linear_bound_exceeds_the_optimum() -> None:
                 assert bound <= optimum + 1e-9, seed
                 above_ideal += bound > problem.ideal_cost + 1e-6
     assert above_ideal > 100
+
+
+def test_what_waits_for_another_input_is_not_taken_to_be_recomputed_with_its_reader() -> None:
+    """The cheapest schedule makes m while y is there, carries it past c, and makes q of it when x is there: m and q apart."""
+
+    def operation(name: str, inputs: tuple[str, ...], size: int, cost: float, workspace: int = 0) -> OperationSpec:
+        return OperationSpec(name, "Op", inputs, (ValueSpec(name, size),), work=Work(cost=cost), workspace=workspace)
+
+    specs = [
+        operation("y", (), 4, 10.0),
+        operation("x", (), 4, 1.0),
+        operation("m", ("y",), 2, 1.0),
+        operation("q", ("m", "x"), 2, 1.0),
+        operation("a", ("y",), 1, 1.0, 7),
+        operation("c", ("a",), 1, 1.0, 8),
+        operation("b", ("x", "q", "c"), 1, 1.0),
+    ]
+    graph = assemble("waiting", specs, (), {})
+    problem = build_problem(graph, given_costs(graph), budget=12)
+    optimum = unrestricted_optimum(problem)
+    assert optimum == problem.ideal_cost + 3.0
+    relaxation = build_relaxation(reduce_problem(problem), single_runs(problem))
+    bound = solve_linear(relaxation.form, Watch(60)).bound * relaxation.unit
+    assert bound == pytest.approx(optimum) and bound <= optimum
 
 
 def test_no_integer_bound_exceeds_the_optimum() -> None:

@@ -8,9 +8,9 @@ first computations in the given order.
 Values below `free_below` bytes are taken to need no memory: they are kept for good, nothing recomputes them, and most of a training graph
 (statistics, weight gradients tap by tap) drops out of the model. That relaxes further, never wrongly.
 
-Where everything an operation makes is read by one other only, and is no smaller than what that one makes, nobody keeps it once the other
-has run: keeping the other's output instead takes no more memory and saves the recomputation. From then on the two are recomputed together,
-as one. That is exact, and halves the model.
+Where everything an operation makes is read by one other only, which reads nothing else and makes nothing larger, nobody keeps it once the
+other has run: keeping the other's output instead takes no more memory and saves the recomputation. From then on the two are recomputed
+together, as one. That is exact, and makes the model much smaller.
 
 The matrix is put together with numpy, not Pyomo: it is no model of schedules, only of a bound, it is solved again and again with other
 stages, and Pyomo would take longer to build it than HiGHS takes to solve it.
@@ -159,7 +159,9 @@ def _joined(problem: Problem, size: NDArray[np.float64], counted: Bools, again: 
         if len(readers) != 1 or any(problem.kept[value] or len(problem.consumers[value]) != 1 for value in problem.outputs[operation]):
             continue
         (reader,) = readers
-        if again[reader] and size[made].sum() >= size[[value for value in problem.outputs[reader] if counted[value]]].sum():
+        if not again[reader] or any(counted[value] and problem.producer[value] != operation for value in problem.inputs[reader]):
+            continue
+        if size[made].sum() >= size[[value for value in problem.outputs[reader] if counted[value]]].sum():
             joined[operation] = reader
     return joined
 
