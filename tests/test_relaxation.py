@@ -72,7 +72,8 @@ def test_what_waits_for_another_input_is_not_taken_to_be_recomputed_with_its_rea
     assert optimum == problem.ideal_cost + 3.0
     relaxation = build_relaxation(reduce_problem(problem), single_runs(problem))
     bound = solve_linear(relaxation.form, Watch(60)).bound * relaxation.unit
-    assert bound == pytest.approx(optimum) and bound <= optimum
+    assert bound == pytest.approx(optimum)
+    assert bound <= optimum
 
 
 def test_no_integer_bound_exceeds_the_optimum() -> None:
