@@ -94,6 +94,7 @@ class Relaxation:
         firsts = first_computations(problem.count, sequence)
         stage = len(self.runs) - 1
         upcoming = problem.count
+        again: list[tuple[int, int]] = []
         for position in reversed(range(len(sequence))):
             operation = sequence[position]
             first = firsts[operation] == position
@@ -105,10 +106,13 @@ class Relaxation:
             if not first:
                 values[self.compute[stage, operation]] = 1.0
                 values[self.once[: stage + 1, operation]] = 1.0
+                again.append((stage, operation))
             for value in problem.outputs[operation]:
                 awaited[value] = False
             for value in problem.inputs[operation]:
                 awaited[value] = True
+        for stage, operation in again:
+            values[self.keep[stage, list(problem.outputs[operation])]] = 0.0
         return dict(enumerate(values[:-1].tolist()))
 
 
@@ -249,6 +253,7 @@ def build_relaxation(reduced: Reduced, runs: Sequence[range]) -> Relaxation:
     maker = reduced.producer[reduced.edge_value]
     for t, run in enumerate(runs):
         _inputs_1b(matrix, reduced, run, compute[t], keep[t], maker)
+        _not_both(matrix, reduced, compute[t], keep[t])
         if t:
             _kept_1c(matrix, reduced, runs[t - 1], t, compute, keep)
             _once(matrix, reduced, run, t, compute, keep, once, maker)
@@ -271,6 +276,12 @@ def _inputs_1b(matrix: _Matrix, reduced: Reduced, run: range, compute: Ints, kee
     again = before & (compute[reduced.edge_reader] >= 0) & ~needed[reduced.edge_value] & (compute[reduced.edge_reader] != compute[maker])
     value, reader = reduced.edge_value[again], reduced.edge_reader[again]
     matrix.add([(-1.0, compute[reader]), (1.0, compute[maker[again]]), (1.0, keep[value])], 0.0)
+
+
+def _not_both(matrix: _Matrix, reduced: Reduced, compute: Ints, keep: Ints) -> None:
+    """What a stage makes again need not have been carried into it: where a schedule does both, let S be 0, and no other row minds."""
+    values = np.flatnonzero((keep >= 0) & (compute[reduced.producer] >= 0))
+    matrix.add([(-1.0, keep[values]), (-1.0, compute[reduced.producer[values]])], -1.0)
 
 
 def _kept_1c(matrix: _Matrix, reduced: Reduced, previous: range, t: int, compute: Ints, keep: Ints) -> None:

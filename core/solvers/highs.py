@@ -25,7 +25,13 @@ from ..settings import Settings
 from .base import Progress, SolverResult, failure, ignore, without_columns
 from .process import SolverProcess, give_back, take
 
-STOPS = {"kOptimal": Stop.FINISHED, "kInfeasible": Stop.FINISHED, "kTimeLimit": Stop.TIME_LIMIT, "kInterrupt": Stop.INTERRUPTED}
+STOPS = {
+    "kOptimal": Stop.FINISHED,
+    "kInfeasible": Stop.FINISHED,
+    "kObjectiveTarget": Stop.FINISHED,
+    "kTimeLimit": Stop.TIME_LIMIT,
+    "kInterrupt": Stop.INTERRUPTED,
+}
 """HiGHS model status -> why it stopped."""
 PATIENCE = 1.5
 """Seconds past the time limit, or after the wish to stop, until the process is ended."""

@@ -129,7 +129,7 @@ class _Auto:
             if relaxing.is_quick:
                 self.take(self.solve_relaxation(relaxing))
             else:
-                rounds = 1 if relaxing.next_is_linear else self.rounds_beside()
+                rounds = 1 if relaxing.next_is_linear else 2 * ROUNDS_BESIDE if relaxing.is_selecting else self.rounds_beside()
                 stuck = self.best is None and self.round >= STUCK
                 other = self.come_down if stuck else partial(self.search, rounds)
                 self.side_by_side(partial(self.solve_relaxation, relaxing), other)

@@ -9,7 +9,7 @@ Where the integer program takes too long, the fractions, rounded and replayed, s
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from itertools import pairwise
 
@@ -26,8 +26,10 @@ from ..sequence import first_computations, just_in_time, profile, prune
 from ..settings import Settings
 from ..solvers import get_solver
 from ..solvers.linear import solve_linear
+from ..solvers.whole import SAFETY, solve_whole
 from .lp_rounding import complete
 from .replay import memory_within
+from .selecting import Selecting
 
 ENOUGH = 1e-6
 """Excess, as a share of the available memory, that is worth no further cut."""
@@ -35,16 +37,15 @@ RISE = 1e-5
 """A relative rise of the bound below this counts as none."""
 PATIENCE = 2
 """Rounds without a rise after which integers take over from fractions."""
-TOO_HARD = 2
-"""Integer programs that were not solved in time, after which no more are tried."""
+ALL_SHARE = 0.6
+TRIAL_SHARE = 0.2
+"""The part of a program's time that goes into trying where one more stage should end."""
 SLOW = 4.0
 """Seconds for one linear program after which cutting finer leads nowhere."""
 QUICK = 10_000
 """Stages times operations of a linear program that takes no more than a moment."""
 MOST_CUTS = 12
 """New ends of stages in one round."""
-SAFETY = 1e-7
-"""Taken off the bound of an integer program, relative: it rests on the solver's tolerances."""
 
 
 class Relaxing:
@@ -58,16 +59,23 @@ class Relaxing:
         """Nothing more can be gained this way."""
         self._reduced = reduce_problem(problem, small_below(problem))
         memory = profile(problem, range(problem.count)).memory
-        self._cuts = {0, problem.count, memory.index(max(memory)) + 1}
+        self._peak = memory.index(max(memory)) + 1
+        self._cuts = {0, problem.count, self._peak}
         self._without_rise = 0
-        self._unsolved = 0
         self._by_rounding = settings.iterations is not None
-        """Integer programs have become too hard."""
+        """Integer programs are not wanted: they end by the clock."""
+        self._selecting: Selecting | None = None
+        """Integer programs of all these stages have become too hard."""
 
     @property
     def next_is_linear(self) -> bool:
         """Linear programs take milliseconds, integer ones seconds."""
-        return self._by_rounding or self._without_rise < PATIENCE
+        return self._by_rounding or (self._selecting is None and self._without_rise < PATIENCE)
+
+    @property
+    def is_selecting(self) -> bool:
+        """Have integer programs of all stages become too hard, so that a few are chosen?"""
+        return self._selecting is not None
 
     @property
     def is_quick(self) -> bool:
@@ -76,13 +84,16 @@ class Relaxing:
 
     def advance(self, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
         """Solve the next program, linear or integer; what an integer solution says as a schedule, whether or not that fits."""
-        relaxation = build_relaxation(self._reduced, self._runs())
+        if self._selecting is not None:
+            self._choose_ends(self._selecting, watch, incumbent)
+            return None
+        relaxation = build_relaxation(self._reduced, self._runs(self._cuts))
         if self.next_is_linear:
             return self._solve_fractions(relaxation, watch)
         return self._solve_integers(relaxation, watch, incumbent)
 
-    def _runs(self) -> tuple[range, ...]:
-        return (*(range(start, stop) for start, stop in pairwise(sorted(self._cuts))), *closing_run(self.problem))
+    def _runs(self, cuts: Set[int]) -> tuple[range, ...]:
+        return (*(range(start, stop) for start, stop in pairwise(sorted(cuts))), *closing_run(self.problem))
 
     def _raise_bound(self, bound: float, relaxation: Relaxation, watch: Watch, kind: str) -> None:
         risen = bound > self.bound * (1 + RISE)
@@ -131,21 +142,41 @@ class Relaxing:
     def _solve_integers(self, relaxation: Relaxation, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
         settings = replace(self.settings, gap=self.settings.gap / 5)
         start = None if incumbent is None else relaxation.start(incumbent)
-        result = get_solver(settings.solver).solve(relaxation.as_integers(), settings, watch, start)
+        part = watch.part(watch.remaining * ALL_SHARE)
+        result = get_solver(settings.solver).solve(relaxation.as_integers(), settings, part, start)
         self._raise_bound(result.bound * relaxation.unit * (1 - SAFETY), relaxation, watch, "integer")
         if result.status is Status.INFEASIBLE or result.values is None:
             self.exhausted = True
             return None
         found = just_in_time(self.problem, self._as_sequence(relaxation, result.values))
-        self._unsolved += result.status is not Status.OPTIMAL
-        if self._unsolved == TOO_HARD:
-            self._by_rounding = True
+        if result.status is not Status.OPTIMAL:
+            self._selecting = Selecting(self.problem.count, self._peak)
             return found
         more = self._where_it_exceeds(found)
         self._cuts |= more
         self._without_rise = PATIENCE - 1
         self.exhausted = not more
         return found
+
+    def _choose_ends(self, selecting: Selecting, watch: Watch, incumbent: Sequence[int] | None) -> None:
+        """Whole numbers in few stages: choose where one more should end, and one more; in the end, solve the most promising.
+
+        Replayed, these recompute far too much at once: nothing to begin a search with.
+        """
+        limit = watch.remaining * TRIAL_SHARE
+        if selecting.exhausted:
+            self._solve_few(selecting.next_ends, 0.0, watch, incumbent)
+            self.exhausted = True
+        while not selecting.exhausted and not watch.expired:
+            selecting.tell(self._solve_few(selecting.next_ends, selecting.to_beat, watch.part(limit), incumbent))
+
+    def _solve_few(self, ends: Set[int], to_beat: float, watch: Watch, incumbent: Sequence[int] | None) -> float:
+        relaxation = build_relaxation(self._reduced, self._runs({0, self.problem.count} | ends))
+        start = None if incumbent is None else relaxation.start(incumbent)
+        form = relaxation.as_integers()
+        bound = solve_whole(form, self.settings.gap / 5, self.settings.seed, to_beat / relaxation.unit, watch, start) * relaxation.unit
+        self._raise_bound(bound, relaxation, watch, "integer")
+        return bound
 
     def _as_sequence(self, relaxation: Relaxation, values: NDArray[np.float64]) -> tuple[int, ...]:
         padded = np.append(values, 0.0)
