@@ -3,7 +3,8 @@
 Solve the merged-stage relaxation; look where its solution would really take more memory than there is; end a stage there, solve again.
 While the linear bound still rises, its fractional solution says where; then the integer solution does, replayed as a schedule. A replay
 that fits is a schedule as cheap as the bound, and there is nothing left to do. One that does not quite fit is where a search should begin.
-Where the integer program takes too long, the fractions, rounded and replayed, say where to cut.
+Where the integer program takes too long, or its solution far too much memory, whole numbers in few stages give the better bound: which few
+is then searched for. Without integer programs the fractions, rounded and replayed, say where to cut.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ PATIENCE = 2
 """Rounds without a rise after which integers take over from fractions."""
 ALL_SHARE = 0.6
 TRIAL_SHARE = 0.2
-"""The part of a program's time that goes into trying where one more stage should end."""
+"""The part of a program's time that goes into whole numbers in all stages, and into trying where one more of a few stages should end."""
+FAR_ABOVE = 1.5
+"""A solution that takes so many times the budget, replayed, will not come down to it by and by."""
 SLOW = 4.0
 """Seconds for one linear program after which cutting finer leads nowhere."""
 QUICK = 10_000
@@ -65,7 +68,7 @@ class Relaxing:
         self._by_rounding = settings.iterations is not None
         """Integer programs are not wanted: they end by the clock."""
         self._selecting: Selecting | None = None
-        """Integer programs of all these stages have become too hard."""
+        """Integer programs of all these stages have become too hard, or lead nowhere."""
 
     @property
     def next_is_linear(self) -> bool:
@@ -149,7 +152,7 @@ class Relaxing:
             self.exhausted = True
             return None
         found = just_in_time(self.problem, self._as_sequence(relaxation, result.values))
-        if result.status is not Status.OPTIMAL:
+        if result.status is not Status.OPTIMAL or profile(self.problem, found).peak > FAR_ABOVE * self.problem.budget:
             self._selecting = Selecting(self.problem.count, self._peak)
             return found
         more = self._where_it_exceeds(found)
