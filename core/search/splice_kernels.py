@@ -93,14 +93,17 @@ def relieve(state: Splice) -> bool:
 
 @inner
 def reorder(state: Splice) -> bool:
-    """A first computation is to be made earlier or later, as far as its inputs and readers let it."""
+    """A first computation is to be made earlier or later, as far as its inputs and readers let it, or nearly so far.
+
+    All the way: what nobody reads, such as the gradient of a weight, is best made at the very end if it is larger than what it is made of.
+    """
     totals = state.totals[0]
     place = pick(totals) % totals.length
     operation = state.sequence[place]
     if copy_before(state, operation, place) >= 0:
         return False
     row = state.operations[operation]
-    distance = scale(totals, totals.length)
+    distance = scale(totals, totals.length) if pick(totals) % 4 else totals.length
     if pick(totals) % 2:
         target = max(0, place - distance)
         for index in range(row.reads, row.reads_end):
