@@ -32,13 +32,15 @@ LONGER_EVERY = 8
 MOST_DOUBLINGS = 5
 """The first rounds of local search take the smaller of these; after so many rounds each it is doubled, up to so many times."""
 ROUNDS_BESIDE = 4
+ROUNDS_BESIDE_CHOOSING = 12
 QUICKLY_SOLVED = 150
 QUICKLY_SEARCHED = 1000
-"""Rounds of search beside an integer program, which takes its time; only one on graphs up to the first size, whose programs are quick, and
-up to the second twice as many with every program."""
+"""Rounds of search beside an integer program, which takes its time, and beside the many that choose a few stages. On graphs up to the first
+size, whose programs are quick, only one; up to the second twice as many with every program."""
 HEURISTICS_SHARE = 0.05
 PROGRAM_SHARE = 0.35
-"""Of the time that is left, for the heuristics and for one program."""
+CHOOSING_SHARE = 0.5
+"""Of the time that is left, for the heuristics, for one program, and for choosing where few stages should end."""
 STUCK = 2
 DESCENT_SHARE = 0.5
 """Rounds of search without a schedule that fits, after which this part of the time that is left goes into coming down to the budget."""
@@ -126,17 +128,22 @@ class _Auto:
         relaxing = Relaxing(self.problem, self.settings)
         relaxing.bound = self.bound
         while not self.done and not relaxing.exhausted:
+            stuck = self.best is None and self.round >= STUCK
             if relaxing.is_quick:
                 self.take(self.solve_relaxation(relaxing))
+            elif relaxing.is_selecting and self.best is None and not stuck:
+                self.take(self.search(STUCK))
             else:
-                rounds = 1 if relaxing.next_is_linear else 2 * ROUNDS_BESIDE if relaxing.is_selecting else self.rounds_beside()
-                stuck = self.best is None and self.round >= STUCK
-                other = self.come_down if stuck else partial(self.search, rounds)
+                other = self.come_down if stuck else partial(self.search, self.rounds_beside(relaxing))
                 self.side_by_side(partial(self.solve_relaxation, relaxing), other)
             if relaxing.bound < float("inf"):
                 self.bound = max(self.bound, relaxing.bound)
 
-    def rounds_beside(self) -> int:
+    def rounds_beside(self, relaxing: Relaxing) -> int:
+        if relaxing.next_is_linear:
+            return 1
+        if relaxing.is_selecting:
+            return ROUNDS_BESIDE_CHOOSING
         self.programs += 1
         if self.problem.count <= QUICKLY_SOLVED:
             return 1
@@ -144,7 +151,8 @@ class _Auto:
         return ROUNDS_BESIDE << doublings
 
     def solve_relaxation(self, relaxing: Relaxing) -> Found:
-        found = relaxing.advance(self.watch.part(self.watch.remaining * PROGRAM_SHARE), self.best)
+        share = CHOOSING_SHARE if relaxing.is_selecting else PROGRAM_SHARE
+        found = relaxing.advance(self.watch.part(self.watch.remaining * share), self.best)
         return () if found is None else ((RELAXATION, found),)
 
     def take(self, found: Found) -> None:

@@ -37,6 +37,9 @@ DESCENT_MOVES = 10_000
 SHARE = 0.15
 """The part of the time that is left that may go into each step before and after the strategy's own work."""
 PROMISING = 0.01
+SCARCE_PART = 0.5
+"""Where memory is so scarce that a schedule had to be brought down to the budget, what is left of the time goes so far into making the most
+of it, order and recomputations together, and none into the given order alone."""
 SMALL_PART = 0.3
 LARGE_PART = 0.75
 MOST_PART = 0.9
@@ -46,7 +49,7 @@ TOGETHER = 2000
 """Moves per operation when orders and recomputations are searched together, as many as for orders alone at most."""
 REORDERINGS = 4
 WORTHWHILE = 1e-4
-"""Times in a row that may make nothing cheaper by this share before that ends."""
+"""Times in a row that may make nothing cheaper by this share before that ends; each is twice as long, and more insistent."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,6 +79,9 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
     best = _most_promising(problem, best, promise, lowest, settings, moves, watch.part(watch.remaining * SHARE))
     if best.cost == float("inf"):
         best = _brought_down(problem, lowest, settings, watch.part(watch.remaining * LARGE_PART))
+        if best.sequence is not None:
+            best = _reordered(problem, best, settings, moves, watch.part(watch.remaining * SCARCE_PART))
+            return _go_on(problem, strategy, best, settings, watch)
     if best.cost <= promise:
         best = _reordered(problem, best, settings, moves, watch.part(watch.remaining * SHARE))
         return _go_on(problem, strategy, best, settings, watch)
@@ -167,9 +173,11 @@ def _brought_down(problem: Problem, lowest: tuple[int, ...], settings: Settings,
     return _Ordered(lowest)
 
 
-def _together(problem: Problem, starts: Sequence[tuple[int, ...]], settings: Settings, watch: Watch, insistence: int = 0) -> _Ordered:
+def _together(
+    problem: Problem, starts: Sequence[tuple[int, ...]], settings: Settings, watch: Watch, insistence: int = 0, doublings: int = 0
+) -> _Ordered:
     """Search orders and recomputations together, from each start twice, side by side; the cheapest schedule found."""
-    moves = min(TOGETHER * problem.count, MOST_MOVES)
+    moves = min(TOGETHER * problem.count, MOST_MOVES) << doublings
     with walkers(settings.threads) as pool:
         walks = [
             pool.submit(
@@ -193,7 +201,7 @@ def _reordered(problem: Problem, best: _Ordered, settings: Settings, moves: int,
             moved = prune(problem, [best.sequence[place] for place in places])
         else:
             moved = best.sequence
-        found = _together(problem, (moved,), replace(settings, seed=settings.seed + round_number), watch, failed)
+        found = _together(problem, (moved,), replace(settings, seed=settings.seed + round_number), watch, failed, failed)
         failed = 0 if found.cost < best.cost * (1 - WORTHWHILE) else failed + 1
         best = found if found.cost < best.cost else best
     return best

@@ -39,12 +39,12 @@ RISE = 1e-5
 PATIENCE = 2
 """Rounds without a rise after which integers take over from fractions."""
 ALL_SHARE = 0.6
-TRIAL_SHARE = 0.2
+TRIAL_SHARE = 0.15
 """The part of a program's time that goes into whole numbers in all stages, and into trying where one more of a few stages should end."""
 FAR_ABOVE = 1.5
 """A solution that takes so many times the budget, replayed, will not come down to it by and by."""
-SLOW = 4.0
-"""Seconds for one linear program after which cutting finer leads nowhere."""
+SLOW = 32.0
+"""Seconds for one linear program, times its stages, after which cutting finer leads nowhere."""
 QUICK = 10_000
 """Stages times operations of a linear program that takes no more than a moment."""
 MOST_CUTS = 12
@@ -119,9 +119,10 @@ class Relaxing:
         self._cuts |= more
         if not more:
             self._without_rise = PATIENCE
-        is_slow = watch.elapsed - begun > SLOW and not watch.undivided
-        if self._by_rounding and (not more or is_slow):
-            self.exhausted = True
+        if self._by_rounding:
+            self.exhausted = not more
+        elif (watch.elapsed - begun) * len(relaxation.runs) > SLOW:
+            self._selecting = Selecting(self.problem.count, self._peak)
         return found
 
     def _where_fractions_exceed(self, relaxation: Relaxation, values: NDArray[np.float64]) -> set[int]:
