@@ -15,8 +15,10 @@ from checkmate.core.events import Watch
 from checkmate.core.milp.relaxation import Relaxation, build_relaxation, reduce_problem
 from checkmate.core.milp.runs import closing_run, single_runs
 from checkmate.core.problem import Problem
+from checkmate.core.settings import Settings
 from checkmate.core.solvers.linear import solve_linear
 from checkmate.core.solvers.whole import solve_whole
+from checkmate.core.strategies.relaxing import Relaxing
 from checkmate.core.strategies.selecting import Selecting
 
 
@@ -101,3 +103,17 @@ def test_no_such_bound_exceeds_the_optimum_nor_what_was_to_be_beaten() -> None:
 def test_what_cannot_be_is_bounded_by_nothing() -> None:
     problem = unit_chain(3, 2)
     assert whole_bound(stages(problem, 4)) == np.inf
+
+
+def test_a_bound_goes_on_rising_after_few_stages_have_given_what_they_can() -> None:
+    """Programs of few stages end at 30: then stages are cut finer again."""
+    problem = unit_chain(10, 4)
+    relaxing = Relaxing(problem, Settings(gap=1e-4))
+    watch = Watch(120)
+    chose = False
+    while not relaxing.exhausted:
+        relaxing.advance(watch, None)
+        chose = chose or relaxing.is_selecting
+    assert chose
+    assert relaxing.bound == pytest.approx(35.0)
+    assert relaxing.bound <= unrestricted_optimum(problem) == 35.0

@@ -68,7 +68,9 @@ class Relaxing:
         self._by_rounding = settings.iterations is not None
         """Integer programs are not wanted: they end by the clock."""
         self._selecting: Selecting | None = None
-        """Integer programs of all these stages have become too hard, or lead nowhere."""
+        """Integer programs of all these stages are too hard, or seem to lead nowhere; in the latter case they are tried once more."""
+        self._selected = False
+        self._once_more = False
 
     @property
     def next_is_linear(self) -> bool:
@@ -122,7 +124,7 @@ class Relaxing:
         if self._by_rounding:
             self.exhausted = not more
         elif (watch.elapsed - begun) * len(relaxation.runs) > SLOW:
-            self._selecting = Selecting(self.problem.count, self._peak)
+            self._select()
         return found
 
     def _where_fractions_exceed(self, relaxation: Relaxation, values: NDArray[np.float64]) -> set[int]:
@@ -153,14 +155,23 @@ class Relaxing:
             self.exhausted = True
             return None
         found = just_in_time(self.problem, self._as_sequence(relaxation, result.values))
-        if result.status is not Status.OPTIMAL or profile(self.problem, found).peak > FAR_ABOVE * self.problem.budget:
-            self._selecting = Selecting(self.problem.count, self._peak)
+        if result.status is not Status.OPTIMAL:
+            self._select()
             return found
+        if not self._selected and profile(self.problem, found).peak > FAR_ABOVE * self.problem.budget:
+            self._select(once_more=True)
         more = self._where_it_exceeds(found)
         self._cuts |= more
         self._without_rise = PATIENCE - 1
         self.exhausted = not more
         return found
+
+    def _select(self, *, once_more: bool = False) -> None:
+        """Whole numbers in few stages from here on, if that was not done before."""
+        self.exhausted = self._selected
+        self._selected = True
+        self._once_more = once_more
+        self._selecting = Selecting(self.problem.count, self._peak)
 
     def _choose_ends(self, selecting: Selecting, watch: Watch, incumbent: Sequence[int] | None) -> None:
         """Whole numbers in few stages: choose where one more should end, and one more; in the end, solve the most promising.
@@ -170,7 +181,8 @@ class Relaxing:
         limit = watch.remaining * TRIAL_SHARE
         if selecting.exhausted:
             self._solve_few(selecting.next_ends, 0.0, watch, incumbent)
-            self.exhausted = True
+            self.exhausted = not self._once_more
+            self._selecting = None
         while not selecting.exhausted and not watch.expired:
             selecting.tell(self._solve_few(selecting.next_ends, selecting.to_beat, watch.part(limit), incumbent))
 
