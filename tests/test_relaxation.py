@@ -17,7 +17,7 @@ from checkmate.core.events import Watch
 from checkmate.core.graph import OperationSpec, ValueSpec, Work, assemble
 from checkmate.core.milp.relaxation import build_relaxation, reduce_problem
 from checkmate.core.milp.runs import closing_run, single_runs
-from checkmate.core.problem import Problem, build_problem
+from checkmate.core.problem import Problem, build_problem, feasibility_floor
 from checkmate.core.sequence import in_stage_order, profile
 from checkmate.core.settings import Settings
 from checkmate.core.solvers import get_solver
@@ -51,29 +51,56 @@ def test_no_linear_bound_exceeds_the_optimum() -> None:
     assert above_ideal > 100
 
 
-def test_what_waits_for_another_input_is_not_taken_to_be_recomputed_with_its_reader() -> None:
-    """The cheapest schedule makes m while y is there, carries it past c, and makes q of it when x is there: m and q apart."""
+def waiting_problem(seed: int) -> Problem:
+    """The cheapest schedule makes m while y is there, carries it past c, and makes q of it when x is there: m and q apart.
 
-    def operation(name: str, inputs: tuple[str, ...], size: int, cost: float, workspace: int = 0) -> OperationSpec:
-        return OperationSpec(name, "Op", inputs, (ValueSpec(name, size),), work=Work(cost=cost), workspace=workspace)
-
+    With any seed but 0 a few things are changed at random.
+    """
+    rng = random.Random(seed)
+    size = {"y": 4, "x": 4, "m": 2, "q": 2, "a": 1, "c": 1, "b": 1}
+    cost = {name: 10 if name == "y" else 1 for name in size}
+    workspace = {name: {"a": 7, "c": 8}.get(name, 0) for name in size}
+    inputs = {"y": [], "x": [], "m": ["y"], "q": ["m", "x"], "a": ["y"], "c": ["a"], "b": ["x", "q", "c"]}
+    names = list(size)
+    for _ in range(rng.randint(1, 5) if seed else 0):
+        name = rng.choice(names)
+        size[name] = max(1, size[name] + rng.randint(-1, 1))
+        workspace[rng.choice(names)] += rng.randint(0, 2)
+        cost[rng.choice(names)] = rng.choice((1, 2, 5, 10))
+        earlier = rng.choice(["", *names[: names.index(name)]])
+        if earlier and earlier not in inputs[name]:
+            inputs[name].append(earlier)
     specs = [
-        operation("y", (), 4, 10.0),
-        operation("x", (), 4, 1.0),
-        operation("m", ("y",), 2, 1.0),
-        operation("q", ("m", "x"), 2, 1.0),
-        operation("a", ("y",), 1, 1.0, 7),
-        operation("c", ("a",), 1, 1.0, 8),
-        operation("b", ("x", "q", "c"), 1, 1.0),
+        OperationSpec(
+            name, "Op", tuple(inputs[name]), (ValueSpec(name, size[name]),), work=Work(cost=float(cost[name])), workspace=workspace[name]
+        )
+        for name in names
     ]
     graph = assemble("waiting", specs, (), {})
-    problem = build_problem(graph, given_costs(graph), budget=12)
+    problem = build_problem(graph, given_costs(graph))
+    return problem.with_budget(feasibility_floor(problem).bytes + (rng.choice((0, 0, 1, 2)) if seed else 0))
+
+
+def test_what_waits_for_another_input_is_not_taken_to_be_recomputed_with_its_reader() -> None:
+    problem = waiting_problem(0)
     optimum = unrestricted_optimum(problem)
     assert optimum == problem.ideal_cost + 3.0
     relaxation = build_relaxation(reduce_problem(problem), single_runs(problem))
     bound = solve_linear(relaxation.form, Watch(60)).bound * relaxation.unit
     assert bound == pytest.approx(optimum)
     assert bound <= optimum
+
+
+def test_no_bound_of_the_like_exceeds_the_optimum() -> None:
+    above_ideal = 0
+    for seed in range(1, 200):
+        problem = waiting_problem(seed)
+        optimum = unrestricted_optimum(problem)
+        relaxation = build_relaxation(reduce_problem(problem), single_runs(problem))
+        bound = solve_linear(relaxation.form, Watch(60)).bound * relaxation.unit
+        assert bound <= optimum + 1e-9, seed
+        above_ideal += bound > problem.ideal_cost + 1e-6
+    assert above_ideal > 100
 
 
 def test_no_integer_bound_exceeds_the_optimum() -> None:
