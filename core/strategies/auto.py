@@ -32,7 +32,7 @@ LONGER_EVERY = 8
 MOST_DOUBLINGS = 5
 """The first rounds of local search take the smaller of these; after so many rounds each it is doubled, up to so many times."""
 ROUNDS_BESIDE = 4
-ROUNDS_BESIDE_CHOOSING = 12
+ROUNDS_BESIDE_CHOOSING = 8
 QUICKLY_SOLVED = 150
 QUICKLY_SEARCHED = 1000
 """Rounds of search beside an integer program, which takes its time, and beside the many that choose a few stages. On graphs up to the first

@@ -11,6 +11,8 @@ GRID = 16
 """Places tried at first, all over the order."""
 NEIGHBOURS = 2
 """Best places around which the next are tried, half as far away each time."""
+FINE = 150_000
+"""No nearer than the square of the number of operations over this: programs of large graphs take their time; the next place brings more."""
 AGAIN = 5
 """Once a place is chosen, programs take longer: only the most promising of what was tried is tried again beside it."""
 NEAR = 40
@@ -63,7 +65,7 @@ class Selecting:
                 if 0 < place < self._count and place not in self._scores and place not in self.chosen:
                     self._trying = place
                     return
-            if self._step > 1:
+            if self._step > max(1, self._count**2 // FINE):
                 self._step //= 2
                 best = sorted(self._scores, key=lambda place: (-self._scores[place], place))[:NEIGHBOURS]
                 self._queue = [near for place in best for near in (place - self._step, place + self._step)]
