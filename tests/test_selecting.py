@@ -117,3 +117,11 @@ def test_a_bound_goes_on_rising_after_few_stages_have_given_what_they_can() -> N
     assert chose
     assert relaxing.bound == pytest.approx(35.0)
     assert relaxing.bound <= unrestricted_optimum(problem) == 35.0
+
+
+def test_a_budget_that_cannot_be_met_ends_it() -> None:
+    problem = unit_chain(10, 4).with_budget(2)
+    relaxing = Relaxing(problem, Settings())
+    while not relaxing.exhausted:
+        relaxing.advance(Watch(60), None)
+    assert relaxing.bound == np.inf

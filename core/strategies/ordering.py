@@ -90,7 +90,7 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
     hopeful = best.promise >= promise * (1 - PROMISING) and (tried is not None or best.sequence is None)
     share = SMALL_PART if not hopeful else MOST_PART if start.cost <= best.cost < float("inf") else LARGE_PART
     part = watch.part(watch.remaining * share)
-    first = _translated(problem, given, strategy(problem, _told(settings, start), part))
+    first = _go_on(problem, strategy, start, settings, part)
     cost, sequence = _rated(problem, first.sequence)
     if sequence is None and best.sequence is None:
         return _go_on(problem, strategy, best, settings, watch)
@@ -103,15 +103,15 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
     best = best if best.order == given else _Ordered(given, cost, sequence)
     if first.status is Status.OPTIMAL or (watch.expired and best.cost >= cost):
         return first
-    told = _told(settings, best)
-    told = replace(told, known=replace(told.known, bound=max(told.known.bound, first.bound or 0.0)))
-    last = _translated(problem, given, strategy(problem, told, watch))
+    last = _go_on(problem, strategy, best, settings, watch, first.bound or 0.0)
     return last if _rated(problem, last.sequence)[0] <= cost else first
 
 
-def _go_on(problem: Problem, strategy: Strategy, best: _Ordered, settings: Settings, watch: Watch) -> Solution:
-    """The strategy under the best order, from the best schedule."""
-    last = _translated(problem, best.order, strategy(permuted(problem, best.order), _told(settings, best), watch))
+def _go_on(problem: Problem, strategy: Strategy, best: _Ordered, settings: Settings, watch: Watch, bound: float = 0.0) -> Solution:
+    """The strategy under the best order, from the best schedule and a bound for that order."""
+    told = _told(settings, best)
+    told = replace(told, known=replace(told.known, bound=max(told.known.bound, bound)))
+    last = _translated(problem, best.order, strategy(permuted(problem, best.order), told, watch))
     if last.provenance.get("found_by") == KNOWN:
         last = replace(last, provenance=last.provenance | {"found_by": "order search"})
     return last

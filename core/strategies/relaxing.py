@@ -52,7 +52,7 @@ MOST_CUTS = 12
 
 
 class Relaxing:
-    """The best bound so far and the stages that gave it. Each call of `advance` solves one program."""
+    """The best bound so far and the stages that gave it."""
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
         self.problem = problem
@@ -88,7 +88,7 @@ class Relaxing:
         return self.next_is_linear and len(self._cuts) * int(self._reduced.again.sum()) < QUICK
 
     def advance(self, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
-        """Solve the next program, linear or integer; what an integer solution says as a schedule, whether or not that fits."""
+        """Solve the next program, or try some of few stages; what the solution says as a schedule, whether or not that fits."""
         if self._selecting is not None:
             self._choose_ends(self._selecting, watch, incumbent)
             return None
@@ -183,8 +183,10 @@ class Relaxing:
             self._solve_few(selecting.next_ends, 0.0, watch, incumbent)
             self.exhausted = not self._once_more
             self._selecting = None
-        while not selecting.exhausted and not watch.expired:
-            selecting.tell(self._solve_few(selecting.next_ends, selecting.to_beat, watch.part(limit), incumbent))
+        while not (self.exhausted or selecting.exhausted or watch.expired):
+            bound = self._solve_few(selecting.next_ends, selecting.to_beat, watch.part(limit), incumbent)
+            self.exhausted = bound == np.inf
+            selecting.tell(bound)
 
     def _solve_few(self, ends: Set[int], to_beat: float, watch: Watch, incumbent: Sequence[int] | None) -> float:
         relaxation = build_relaxation(self._reduced, self._runs({0, self.problem.count} | ends))
