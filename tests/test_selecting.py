@@ -35,34 +35,34 @@ def run_to_the_end(selecting: Selecting, worth: dict[int, float], most: int = 50
 
 
 def test_the_best_place_is_found_between_those_first_tried() -> None:
-    selecting = Selecting(1000, 500)
+    selecting = Selecting(1000, frozenset({500}))
     asked = run_to_the_end(selecting, {777: 10.0})
     assert any(abs(place - 777) <= 1000**2 // FINE for place in selecting.chosen)
     assert len(asked) < 60
 
 
 def test_one_place_after_the_other_as_long_as_the_bound_rises() -> None:
-    selecting = Selecting(1000, 500)
+    selecting = Selecting(1000, frozenset({500}))
     run_to_the_end(selecting, {250: 10.0, 750: 8.0})
     assert any(abs(place - 250) <= 1000**2 // FINE for place in selecting.chosen)
     assert any(abs(place - 750) <= 70 for place in selecting.chosen)
 
 
 def test_where_nothing_helps_it_ends_with_what_it_had() -> None:
-    selecting = Selecting(1000, 500)
+    selecting = Selecting(1000, frozenset({500}))
     asked = run_to_the_end(selecting, {})
     assert selecting.chosen == {500}
     assert len(asked) < 60
 
 
 def test_nothing_is_asked_twice_beside_the_same_ends() -> None:
-    asked = run_to_the_end(Selecting(100, 40), {20: 1.0, 77: 3.0})
+    asked = run_to_the_end(Selecting(100, frozenset({40})), {20: 1.0, 77: 3.0})
     assert len(set(asked)) == len(asked)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_the_smallest_graphs_end_too(count: int) -> None:
-    selecting = Selecting(count, 1)
+    selecting = Selecting(count, frozenset({1}))
     run_to_the_end(selecting, {1: 1.0})
     assert selecting.exhausted
 

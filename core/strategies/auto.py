@@ -23,6 +23,7 @@ from .lp_rounding import round_relaxation
 from .neighbourhood import improve
 from .optimal import solve_from
 from .relaxing import Relaxing
+from .turns import Turns
 
 EXACT_ENTRIES = 400_000
 """Above this many nonzeros the exact model rarely gets anywhere in a minute: merged stages come first."""
@@ -37,6 +38,8 @@ QUICKLY_SOLVED = 150
 QUICKLY_SEARCHED = 1000
 """Rounds of search beside an integer program, which takes its time, and beside the many that choose a few stages. On graphs up to the first
 size, whose programs are quick, only one; up to the second twice as many with every program."""
+FAR = 0.005
+"""What a walk finds is as good as nothing if it is so much dearer than the best."""
 HEURISTICS_SHARE = 0.05
 PROGRAM_SHARE = 0.35
 CHOOSING_SHARE = 0.5
@@ -77,13 +80,15 @@ class _Auto:
         self.bound = max(problem.ideal_cost, settings.known.bound)
         self.round = 0
         self.programs = 0
-        """Rounds of search and integer programs so far."""
+        self.begun = 0
+        """Rounds of search, integer programs and walks from what a relaxation gave, so far."""
         self.views = views_of(problem)
+        self.turns = Turns(len(self.views))
         self.lowest = tuple(range(problem.count))
         self.descents = 0
         """Where the last descent to the budget ended, and how many there were."""
-        self.nearest: tuple[int, ...] | None = None
-        """What the relaxation last gave, which may take a little too much."""
+        self.relaxed: list[tuple[int, ...]] = []
+        """What relaxations gave, the last one last, each of which may take a little too much."""
 
     def run(self) -> Solution:
         self.offer(self.settings.known.sequence, KNOWN)
@@ -158,7 +163,7 @@ class _Auto:
     def take(self, found: Found) -> None:
         for name, sequence in found:
             if name == RELAXATION:
-                self.nearest = sequence
+                self.relaxed = [*(other for other in self.relaxed if other != sequence), sequence]
             self.offer(sequence, name)
 
     def side_by_side(self, one: Callable[[], Found], other: Callable[[], Found]) -> None:
@@ -186,28 +191,35 @@ class _Auto:
         for _ in range(rounds):
             if self.watch.expired or self.spent or relative_gap(best_cost, self.bound) <= self.settings.gap:
                 break
-            starts = [self.nearest or everything, best or everything]
-            if self.round // 2 % 2:
-                starts.reverse()
             moves = min(FIRST_MOVES, MOVES_PER_OPERATION * self.problem.count) << min(self.round // LONGER_EVERY, MOST_DOUBLINGS)
-            insistence = self.round // len(self.views) % (MOST_INSISTENT + 1)
             with walkers(self.settings.threads) as pool:
                 made = []
                 for number in range(walks):
-                    view = self.views[(self.round + number) % len(self.views)]
+                    way = self.turns.next()
+                    insistence = self.turns.round % (MOST_INSISTENT + 1)
                     seed = self.settings.seed * 1000 + 2 * self.round + number
-                    made.append((view.name, pool.submit(view.walk, starts[number], seed, moves, self.watch, insistence)))
+                    start = (self.relaxed_start() if way[1] == 0 else best) or everything
+                    made.append((way, pool.submit(self.views[way[0]].walk, start, seed, moves, self.watch, insistence)))
             self.round += 1
-            for name, walk in made:
-                sequence = walk.result()
+            for way, work in made:
+                sequence = work.result()
+                cost = float("inf") if sequence is None else profile(self.problem, sequence).cost
+                self.turns.tell(way, failed=cost > best_cost * (1 + FAR) or sequence is None)
                 if sequence is None:
                     continue
+                name = self.views[way[0]].name
                 found.append((name, sequence))
-                cost = profile(self.problem, sequence).cost
                 self.watch.on_event(Event(name, cost, self.bound))
                 if cost < best_cost:
                     best, best_cost = sequence, cost
         return tuple(found)
+
+    def relaxed_start(self) -> tuple[int, ...] | None:
+        """The last that a relaxation gave and one of the earlier ones in turn."""
+        if not self.relaxed:
+            return None
+        self.begun += 1
+        return self.relaxed[-1] if self.begun % 2 else self.relaxed[-1 - self.begun // 2 % len(self.relaxed)]
 
     def come_down(self) -> Found:
         """Down to the budget, from where the last descent ended."""

@@ -28,7 +28,7 @@ from ..unrolled import unrolled
 from . import Strategy
 from .descent import descend
 from .incumbent import KNOWN, infeasible, keep_everything
-from .relaxing import Relaxing
+from .relaxing import QUICKER, Relaxing
 
 MOVES_PER_OPERATION = 3000
 MOST_MOVES = 400_000
@@ -37,7 +37,7 @@ DESCENT_MOVES = 10_000
 SHARE = 0.15
 """The part of the time that is left that may go into each step before and after the strategy's own work."""
 PROMISING = 0.01
-SCARCE_PART = 0.5
+SCARCE_PART = 0.3
 """Where memory is so scarce that a schedule had to be brought down to the budget, what is left of the time goes so far into making the most
 of it, order and recomputations together, and none into the given order alone."""
 SMALL_PART = 0.3
@@ -218,7 +218,7 @@ def _short_search(ordered: Problem, start: tuple[int, ...], settings: Settings, 
 
 def _linear(ordered: Problem, settings: Settings, watch: Watch) -> tuple[float, tuple[int, ...] | None]:
     """What linear relaxations say of a problem: a bound, and the last of them rounded."""
-    relaxing = Relaxing(ordered, settings)
+    relaxing = Relaxing(ordered, settings, QUICKER)
     rounded: tuple[int, ...] | None = None
     while relaxing.is_quick and not relaxing.exhausted and not watch.expired:
         rounded = relaxing.advance(watch, None) or rounded

@@ -28,33 +28,34 @@ from ..settings import Settings
 from ..solvers import get_solver
 from ..solvers.linear import solve_linear
 from ..solvers.whole import SAFETY, solve_whole
+from .cutting import Cutting
 from .lp_rounding import complete
 from .replay import memory_within
 from .selecting import Selecting
 
 ENOUGH = 1e-6
 """Excess, as a share of the available memory, that is worth no further cut."""
-RISE = 1e-5
-"""A relative rise of the bound below this counts as none."""
-PATIENCE = 2
-"""Rounds without a rise after which integers take over from fractions."""
 ALL_SHARE = 0.6
 TRIAL_SHARE = 0.15
 """The part of a program's time that goes into whole numbers in all stages, and into trying where one more of a few stages should end."""
 FAR_ABOVE = 1.5
 """A solution that takes so many times the budget, replayed, will not come down to it by and by."""
-SLOW = 32.0
-"""Seconds for one linear program, times its stages, after which cutting finer leads nowhere."""
+SLOW = 8.0
+"""Seconds for one linear program, times its stages, after which cutting finer rarely leads anywhere."""
 QUICK = 10_000
-"""Stages times operations of a linear program that takes no more than a moment."""
-MOST_CUTS = 12
-"""New ends of stages in one round."""
+QUICKER = 5_000
+WHOLE = 20_000
+"""Stages times operations of a linear program that takes no more than a moment, of one that takes less, and of an integer one that may be
+worth its time."""
+MOST_PLACES = 6
+"""Moments around which stages are made to end after an integer program."""
 
 
 class Relaxing:
     """The best bound so far and the stages that gave it."""
 
-    def __init__(self, problem: Problem, settings: Settings) -> None:
+    def __init__(self, problem: Problem, settings: Settings, quick: int = QUICK) -> None:
+        """What takes no more than a moment is told by stages times operations."""
         self.problem = problem
         self.settings = settings
         self.bound = problem.ideal_cost
@@ -63,19 +64,21 @@ class Relaxing:
         self._reduced = reduce_problem(problem, small_below(problem))
         memory = profile(problem, range(problem.count)).memory
         self._peak = memory.index(max(memory)) + 1
-        self._cuts = {0, problem.count, self._peak}
-        self._without_rise = 0
+        self._operations = max(1, int(self._reduced.again.sum()))
+        self._cutting = Cutting(problem, self._peak, quick // self._operations)
         self._by_rounding = settings.iterations is not None
         """Integer programs are not wanted: they end by the clock."""
         self._selecting: Selecting | None = None
         """Integer programs of all these stages are too hard, or seem to lead nowhere; in the latter case they are tried once more."""
         self._selected = False
         self._once_more = False
+        self._solved = frozenset({self._peak})
+        """The last ends of stages whose integer program was solved."""
 
     @property
     def next_is_linear(self) -> bool:
         """Linear programs take milliseconds, integer ones seconds."""
-        return self._by_rounding or (self._selecting is None and self._without_rise < PATIENCE)
+        return self._by_rounding or (self._selecting is None and not self._cutting.done)
 
     @property
     def is_selecting(self) -> bool:
@@ -85,58 +88,44 @@ class Relaxing:
     @property
     def is_quick(self) -> bool:
         """Will the next program take no more than a moment?"""
-        return self.next_is_linear and len(self._cuts) * int(self._reduced.again.sum()) < QUICK
+        return self.next_is_linear and self._cutting.is_quick
 
     def advance(self, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
         """Solve the next program, or try some of few stages; what the solution says as a schedule, whether or not that fits."""
         if self._selecting is not None:
             self._choose_ends(self._selecting, watch, incumbent)
             return None
-        relaxation = build_relaxation(self._reduced, self._runs(self._cuts))
         if self.next_is_linear:
-            return self._solve_fractions(relaxation, watch)
-        return self._solve_integers(relaxation, watch, incumbent)
+            return self._solve_fractions(self._relaxation(self._cutting.next_ends), watch)
+        return self._solve_integers(self._relaxation(self._cutting.best_ends), watch, incumbent)
 
-    def _runs(self, cuts: Set[int]) -> tuple[range, ...]:
-        return (*(range(start, stop) for start, stop in pairwise(sorted(cuts))), *closing_run(self.problem))
+    def _relaxation(self, ends: Set[int]) -> Relaxation:
+        edges = sorted({0, self.problem.count} | ends)
+        return build_relaxation(self._reduced, (*(range(start, stop) for start, stop in pairwise(edges)), *closing_run(self.problem)))
 
     def _raise_bound(self, bound: float, relaxation: Relaxation, watch: Watch, kind: str) -> None:
-        risen = bound > self.bound * (1 + RISE)
         self.bound = max(self.bound, bound)
-        self._without_rise = 0 if risen and kind == "linear" else self._without_rise + 1
         watch.on_event(Event("bounding", bound=self.bound, message=f"{kind} relaxation, {len(relaxation.runs)} stages"))
 
     def _solve_fractions(self, relaxation: Relaxation, watch: Watch) -> tuple[int, ...] | None:
         begun = watch.elapsed
         solved = solve_linear(relaxation.form, watch)
-        self._raise_bound(solved.bound * relaxation.unit, relaxation, watch, "linear")
+        bound = solved.bound * relaxation.unit
+        self._raise_bound(bound, relaxation, watch, "linear")
         if solved.values is None:
-            self.exhausted = True
+            self._cutting.done = True
+            self.exhausted = self._by_rounding or bound == np.inf
             return None
         found = self._rounded(relaxation, solved.values)
-        more = self._where_fractions_exceed(relaxation, solved.values)
-        if self._by_rounding:
-            more |= self._where_it_exceeds(found)
-        more -= self._cuts
-        self._cuts |= more
-        if not more:
-            self._without_rise = PATIENCE
-        if self._by_rounding:
-            self.exhausted = not more
-        elif (watch.elapsed - begun) * len(relaxation.runs) > SLOW:
+        taken = memory_within(self._reduced, relaxation, solved.values)
+        limit = self._reduced.scale.available * (1 + ENOUGH)
+        slow = not self._by_rounding and (watch.elapsed - begun) * len(relaxation.runs) > SLOW
+        self._cutting.tell(bound, relaxation.runs, taken, limit, slow=slow)
+        if self._cutting.done and self._by_rounding:
+            self.exhausted = not self._cut_where_it_exceeds(found, self._cutting.next_ends)
+        elif self._cutting.done and len(self._cutting.best_ends) * self._operations > WHOLE:
             self._select()
         return found
-
-    def _where_fractions_exceed(self, relaxation: Relaxation, values: NDArray[np.float64]) -> set[int]:
-        memory = memory_within(self._reduced, relaxation, values)
-        limit = self._reduced.scale.available * (1 + ENOUGH)
-        worst: list[tuple[float, int]] = []
-        for run in relaxation.runs:
-            if len(run) > 1:
-                place = run.start + int(np.argmax(memory[run.start : run.stop]))
-                if memory[place] > limit and place + 1 < run.stop:
-                    worst.append((-float(memory[place]), place + 1))
-        return {cut for _, cut in sorted(worst)[:MOST_CUTS]}
 
     def _rounded(self, relaxation: Relaxation, values: NDArray[np.float64]) -> tuple[int, ...]:
         """The schedule that keeps whatever the fractions keep more than half of."""
@@ -154,16 +143,14 @@ class Relaxing:
         if result.status is Status.INFEASIBLE or result.values is None:
             self.exhausted = True
             return None
-        found = just_in_time(self.problem, self._as_sequence(relaxation, result.values))
         if result.status is not Status.OPTIMAL:
             self._select()
-            return found
+            return None
+        found = just_in_time(self.problem, self._as_sequence(relaxation, result.values))
+        self._solved = self._cutting.best_ends
         if not self._selected and profile(self.problem, found).peak > FAR_ABOVE * self.problem.budget:
             self._select(once_more=True)
-        more = self._where_it_exceeds(found)
-        self._cuts |= more
-        self._without_rise = PATIENCE - 1
-        self.exhausted = not more
+        self.exhausted = not self._cut_where_it_exceeds(found, self._cutting.best_ends)
         return found
 
     def _select(self, *, once_more: bool = False) -> None:
@@ -171,7 +158,7 @@ class Relaxing:
         self.exhausted = self._selected
         self._selected = True
         self._once_more = once_more
-        self._selecting = Selecting(self.problem.count, self._peak)
+        self._selecting = Selecting(self.problem.count, self._solved)
 
     def _choose_ends(self, selecting: Selecting, watch: Watch, incumbent: Sequence[int] | None) -> None:
         """Whole numbers in few stages: choose where one more should end, and one more; in the end, solve the most promising.
@@ -189,7 +176,7 @@ class Relaxing:
             selecting.tell(bound)
 
     def _solve_few(self, ends: Set[int], to_beat: float, watch: Watch, incumbent: Sequence[int] | None) -> float:
-        relaxation = build_relaxation(self._reduced, self._runs({0, self.problem.count} | ends))
+        relaxation = self._relaxation(ends)
         start = None if incumbent is None else relaxation.start(incumbent)
         form = relaxation.as_integers()
         bound = solve_whole(form, self.settings.gap / 5, self.settings.seed, to_beat / relaxation.unit, watch, start) * relaxation.unit
@@ -204,12 +191,19 @@ class Relaxing:
             sequence.extend(run)
         return prune(self.problem, sequence)
 
-    def _where_it_exceeds(self, sequence: Sequence[int]) -> set[int]:
+    def _cut_where_it_exceeds(self, sequence: Sequence[int], ends: Set[int]) -> bool:
+        """Go on with stages that end around the worst moments at which the schedule takes too much too, if there are any."""
+        more = self._where_it_exceeds(sequence, ends)
+        if more:
+            self._cutting.go_on(ends | more)
+        return bool(more)
+
+    def _where_it_exceeds(self, sequence: Sequence[int], ends: Set[int]) -> set[int]:
         """Around the worst moment of every stage in which the schedule takes too much."""
         memory = profile(self.problem, sequence).memory
         upcoming = self.problem.count
         firsts = first_computations(self.problem.count, sequence)
-        edges = sorted(self._cuts)
+        edges = sorted(ends)
         worst: dict[int, tuple[int, int]] = {}
         for position in reversed(range(len(sequence))):
             if firsts[sequence[position]] == position:
@@ -217,5 +211,5 @@ class Relaxing:
             if memory[position] > self.problem.budget:
                 stage = bisect_right(edges, upcoming)
                 worst[stage] = max(worst.get(stage, (0, 0)), (memory[position], upcoming))
-        places = [place for _, place in sorted(worst.values(), reverse=True)[: MOST_CUTS // 2]]
-        return {cut for place in places for cut in (place, place + 1) if 0 < cut < self.problem.count} - self._cuts
+        places = [place for _, place in sorted(worst.values(), reverse=True)[:MOST_PLACES]]
+        return {cut for place in places for cut in (place, place + 1) if 0 < cut < self.problem.count} - ends

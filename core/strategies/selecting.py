@@ -24,8 +24,8 @@ RISE = 1e-4
 class Selecting:
     """Asked for the ends of stages to try, and told what bound they gave."""
 
-    def __init__(self, count: int, peak: int) -> None:
-        self.chosen: frozenset[int] = frozenset({peak})
+    def __init__(self, count: int, chosen: frozenset[int]) -> None:
+        self.chosen = chosen
         """Ends of stages that stay."""
         self.exhausted = False
         """No further place raises the bound; the next ends are the most promising ones."""
