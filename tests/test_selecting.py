@@ -48,6 +48,11 @@ def test_one_place_after_the_other_as_long_as_the_bound_rises() -> None:
     assert any(abs(place - 750) <= 70 for place in selecting.chosen)
 
 
+def test_likely_places_come_first() -> None:
+    asked = run_to_the_end(Selecting(1000, frozenset({500}), (333, 444)), {333: 10.0})
+    assert asked[1:3] == [{500, 333}, {500, 444}]
+
+
 def test_where_nothing_helps_it_ends_with_what_it_had() -> None:
     selecting = Selecting(1000, frozenset({500}))
     asked = run_to_the_end(selecting, {})

@@ -20,8 +20,6 @@ RISE = 1e-5
 """A relative rise of the bound below this counts as none."""
 PATIENCE = 2
 """Rounds without a rise after which a rule has given what it can."""
-SLOW_RISE = 1e-3
-"""A rise that is worth a slow program."""
 NARROWEST = 4
 WORST = 12
 """New ends of stages in one round: the narrowest places of all, and the worst of each stage."""
@@ -69,11 +67,11 @@ class Cutting:
         """Does the next program take a moment only?"""
         return len(self.next_ends) < self._quick
 
-    def tell(self, bound: float, stages: Sequence[range], taken: Floats, limit: float, *, slow: bool) -> None:
-        """What the stages asked for gave: a bound, and how much memory is taken while each operation runs."""
+    def tell(self, bound: float, stages: Sequence[range], taken: Floats, limit: float, growth: float) -> None:
+        """What the stages asked for gave: a bound, and how much memory is taken while each operation runs. There is time for a program of
+        `growth` times as many."""
         exceeded = [places[taken[places] > limit] for stage in stages if len(places := np.arange(stage.start, stage.stop - 1))]
-        rose = bound - self._level
-        self._without_rise = 0 if rose > RISE * self._level else self._without_rise + 1
+        self._without_rise = 0 if bound > self._level * (1 + RISE) else self._without_rise + 1
         self._level = max(self._level, bound)
         if bound > self._best.bound * (1 + RISE):
             self._best = _Best(bound, self.next_ends, self.next_ends | _finer(exceeded, self._own, taken))
@@ -86,8 +84,11 @@ class Cutting:
         more = self.next_ends | self._rule(exceeded, self._own, taken)
         ended = more == self.next_ends or self._without_rise >= PATIENCE
         if self._rule is _finer:
+            most = growth * len(self.next_ends)
+            if len(more) > most:
+                more = self.next_ends | few_narrowest(exceeded, self._own, taken)
             self.next_ends = more
-            self.done = ended or (slow and rose < SLOW_RISE * bound)
+            self.done = ended or len(more) > most
         elif ended or len(more) >= self._quick:
             self._take_next_rule()
         else:

@@ -37,14 +37,15 @@ DESCENT_MOVES = 10_000
 SHARE = 0.15
 """The part of the time that is left that may go into each step before and after the strategy's own work."""
 PROMISING = 0.01
+DEARER = 0.02
 SCARCE_PART = 0.3
 """Where memory is so scarce that a schedule had to be brought down to the budget, what is left of the time goes so far into making the most
 of it, order and recomputations together, and none into the given order alone."""
 SMALL_PART = 0.3
 LARGE_PART = 0.75
 MOST_PART = 0.9
-"""What the given order gets of the time that is left: a small part if another order promises to be so much cheaper, most of it if a short
-search under it finds as cheap a schedule as the search over orders."""
+"""What the given order gets of the time that is left: a small part if another order promises to be so much cheaper, or if a short search
+under it finds nothing or something so much dearer than the search over orders; most of it if it finds something as cheap."""
 TOGETHER = 2000
 """Moves per operation when orders and recomputations are searched together, as many as for orders alone at most."""
 REORDERINGS = 4
@@ -87,7 +88,7 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
         return _go_on(problem, strategy, best, settings, watch)
     tried = _short_search(problem, rounded or given, settings, watch.part(watch.remaining * SHARE))
     start = best if best.order == given else _Ordered(given, *_rated(problem, tried))
-    hopeful = best.promise >= promise * (1 - PROMISING) and (tried is not None or best.sequence is None)
+    hopeful = best.promise >= promise * (1 - PROMISING) and (best.sequence is None or start.cost <= best.cost * (1 + DEARER))
     share = SMALL_PART if not hopeful else MOST_PART if start.cost <= best.cost < float("inf") else LARGE_PART
     part = watch.part(watch.remaining * share)
     first = _go_on(problem, strategy, start, settings, part)

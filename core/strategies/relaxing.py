@@ -28,7 +28,7 @@ from ..settings import Settings
 from ..solvers import get_solver
 from ..solvers.linear import solve_linear
 from ..solvers.whole import SAFETY, solve_whole
-from .cutting import Cutting
+from .cutting import Cutting, own_memory
 from .lp_rounding import complete
 from .replay import memory_within
 from .selecting import Selecting
@@ -40,8 +40,9 @@ TRIAL_SHARE = 0.15
 """The part of a program's time that goes into whole numbers in all stages, and into trying where one more of a few stages should end."""
 FAR_ABOVE = 1.5
 """A solution that takes so many times the budget, replayed, will not come down to it by and by."""
-SLOW = 8.0
-"""Seconds for one linear program, times its stages, after which cutting finer rarely leads anywhere."""
+LINEAR_SHARE = 0.7
+GROWTH = 4
+"""The part of a program's time that a linear one may take: with twice the stages it takes about two to this power times as long."""
 QUICK = 10_000
 QUICKER = 5_000
 WHOLE = 20_000
@@ -108,7 +109,7 @@ class Relaxing:
         watch.on_event(Event("bounding", bound=self.bound, message=f"{kind} relaxation, {len(relaxation.runs)} stages"))
 
     def _solve_fractions(self, relaxation: Relaxation, watch: Watch) -> tuple[int, ...] | None:
-        begun = watch.elapsed
+        begun, allowed = watch.elapsed, watch.remaining * LINEAR_SHARE
         solved = solve_linear(relaxation.form, watch)
         bound = solved.bound * relaxation.unit
         self._raise_bound(bound, relaxation, watch, "linear")
@@ -119,8 +120,8 @@ class Relaxing:
         found = self._rounded(relaxation, solved.values)
         taken = memory_within(self._reduced, relaxation, solved.values)
         limit = self._reduced.scale.available * (1 + ENOUGH)
-        slow = not self._by_rounding and (watch.elapsed - begun) * len(relaxation.runs) > SLOW
-        self._cutting.tell(bound, relaxation.runs, taken, limit, slow=slow)
+        growth = np.inf if self._by_rounding else (allowed / max(watch.elapsed - begun, 1e-3)) ** (1 / GROWTH)
+        self._cutting.tell(bound, relaxation.runs, taken, limit, growth)
         if self._cutting.done and self._by_rounding:
             self.exhausted = not self._cut_where_it_exceeds(found, self._cutting.next_ends)
         elif self._cutting.done and len(self._cutting.best_ends) * self._operations > WHOLE:
@@ -158,7 +159,9 @@ class Relaxing:
         self.exhausted = self._selected
         self._selected = True
         self._once_more = once_more
-        self._selecting = Selecting(self.problem.count, self._solved)
+        own = own_memory(self.problem)
+        likely = sorted(self._cutting.best_ends - self._solved, key=lambda end: (-own[end - 1], end))
+        self._selecting = Selecting(self.problem.count, self._solved, likely)
 
     def _choose_ends(self, selecting: Selecting, watch: Watch, incumbent: Sequence[int] | None) -> None:
         """Whole numbers in few stages: choose where one more should end, and one more; in the end, solve the most promising.

@@ -7,6 +7,8 @@ places are tried: first all over the order, then ever nearer the best.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 GRID = 16
 """Places tried at first, all over the order."""
 NEIGHBOURS = 2
@@ -24,12 +26,14 @@ RISE = 1e-4
 class Selecting:
     """Asked for the ends of stages to try, and told what bound they gave."""
 
-    def __init__(self, count: int, chosen: frozenset[int]) -> None:
+    def __init__(self, count: int, chosen: frozenset[int], likely: Sequence[int] = ()) -> None:
+        """Some ends of stages are chosen already, and some places are more likely than others to be good."""
         self.chosen = chosen
         """Ends of stages that stay."""
         self.exhausted = False
         """No further place raises the bound; the next ends are the most promising ones."""
         self._count = count
+        self._likely = likely
         self._bound = 0.0
         self._scores: dict[int, float] = {}
         self._earlier: dict[int, float] = {}
@@ -53,7 +57,7 @@ class Selecting:
         if not self._begun:
             self._begun = True
             self._bound = bound
-            self._queue = list(range(self._step, self._count, self._step))
+            self._queue = [*self._likely, *range(self._step, self._count, self._step)]
         elif self._trying is not None:
             self._scores[self._trying] = bound
         self._go_on()
