@@ -43,6 +43,7 @@ class Cutting:
     """Asked for the ends of stages to try, and told what the linear program of those gave."""
 
     def __init__(self, problem: Problem, peak: int, quick: int) -> None:
+        """Programs with fewer than `quick` ends of stages take a moment only."""
         self.done = False
         """Fractions have no more to give."""
         self.next_ends = frozenset({peak})

@@ -45,9 +45,10 @@ GROWTH = 4
 """The part of a program's time that a linear one may take: with twice the stages it takes about two to this power times as long."""
 QUICK = 10_000
 QUICKER = 5_000
+FIRST_STAGES = 3
 WHOLE = 20_000
-"""Stages times operations of a linear program that takes no more than a moment, of one that takes less, and of an integer one that may be
-worth its time."""
+"""Stages times operations of a linear program that takes no more than a moment, of one that takes less, the stages of the first one, and
+stages times operations of an integer one that may be worth its time."""
 MOST_PLACES = 6
 """Moments around which stages are made to end after an integer program."""
 
@@ -66,7 +67,8 @@ class Relaxing:
         memory = profile(problem, range(problem.count)).memory
         self._peak = memory.index(max(memory)) + 1
         self._operations = max(1, int(self._reduced.again.sum()))
-        self._cutting = Cutting(problem, self._peak, quick // self._operations)
+        least = 2 if FIRST_STAGES * self._operations < QUICK else 0
+        self._cutting = Cutting(problem, self._peak, max(least, quick // self._operations))
         self._by_rounding = settings.iterations is not None
         """Integer programs are not wanted: they end by the clock."""
         self._selecting: Selecting | None = None
