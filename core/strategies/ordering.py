@@ -1,9 +1,10 @@
 """The order of first computations is ours to choose, and choosing it is often free memory.
 
 Any strategy can be run under an order found by search. First comes an order in which nothing need be recomputed, which is optimal for any
-order. Else order and recomputations are searched together, and short searches try other orders. If a schedule is then as cheap as any under
-the given order can be, that order is left; else the strategy works under it for a part of the time. Order and recomputations of the
-cheapest schedule are searched together again, as long as that helps, and the strategy goes on under the best order.
+order. Else order and recomputations are searched together; if nothing fits, a schedule is brought down to the budget, and the strategy
+works under its order. Else short searches try other orders. If a schedule is then as cheap as any under the given order can be, that order
+is left; else the strategy works under it for a part of the time. Order and recomputations of the cheapest schedule are searched together
+again, as long as that helps, and the strategy goes on under the best order.
 What it proves holds for the order it is given.
 """
 
@@ -76,13 +77,13 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
         return Solution(Status.OPTIMAL, Stop.FINISHED, lowest, problem.ideal_cost, bound_scope="any", provenance={"found_by": "order"})
     given = tuple(range(problem.count))
     best = _together(problem, (given, lowest), settings, watch.part(watch.remaining * SHARE))
-    promise, rounded = _linear(problem, settings, watch.part(watch.remaining * SHARE))
-    best = _most_promising(problem, best, promise, lowest, settings, moves, watch.part(watch.remaining * SHARE))
-    if best.cost == float("inf"):
+    if best.sequence is None and _rated(problem, settings.known.sequence)[1] is None:
         best = _brought_down(problem, lowest, settings, watch.part(watch.remaining * LARGE_PART))
         if best.sequence is not None:
             best = _reordered(problem, best, settings, moves, watch.part(watch.remaining * SCARCE_PART))
             return _go_on(problem, strategy, best, settings, watch)
+    promise, rounded = _linear(problem, settings, watch.part(watch.remaining * SHARE))
+    best = _most_promising(problem, best, promise, lowest, settings, moves, watch.part(watch.remaining * SHARE))
     if best.cost <= promise:
         best = _reordered(problem, best, settings, moves, watch.part(watch.remaining * SHARE))
         return _go_on(problem, strategy, best, settings, watch)
