@@ -98,10 +98,7 @@ def _takes_little_more(problem: Problem, run: range) -> bool:
     exported = {value for operation in run for value in problem.outputs[operation] if not _only_within(problem, value, run)}
     outside = {value for operation in run for value in problem.inputs[operation] if problem.producer[value] < run.start}
     together = sum(problem.size[value] for value in outside | exported) + _workspace(problem, run, exported)
-    alone = max(
-        sum(problem.size[value] for value in {*problem.inputs[operation], *problem.outputs[operation]}) + problem.workspace[operation]
-        for operation in run
-    )
+    alone = max(problem.own_bytes(operation) for operation in run)
     return together <= max(HARMLESS * problem.available, LITTLE * alone)
 
 

@@ -72,6 +72,10 @@ class Problem:
     def with_budget(self, budget: int) -> Problem:
         return replace(self, budget=budget)
 
+    def own_bytes(self, operation: int) -> int:
+        """What an operation takes for itself while it runs: what it reads and makes, and its workspace."""
+        return sum(self.size[value] for value in {*self.inputs[operation], *self.outputs[operation]}) + self.workspace[operation]
+
     def operation_name(self, operation: int) -> str:
         return self.graph.operations[self.graph_operation[operation]].name
 
@@ -173,7 +177,7 @@ def feasibility_floor(problem: Problem) -> Floor:
     best = Floor(problem.base, "", "parameters, inputs and reserve alone")
     for operation in range(problem.count):
         together = set(problem.inputs[operation]) | set(problem.outputs[operation])
-        size = sum(problem.size[value] for value in together) + problem.workspace[operation]
+        size = problem.own_bytes(operation)
         held = needed_later[operation] - sum(problem.size[value] for value in together if _spans(problem, value, operation))
         if problem.base + size + held > best.bytes:
             reason = "its inputs, outputs and workspace" + (f", and {held} bytes that cannot be made again" if held else "")

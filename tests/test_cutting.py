@@ -18,7 +18,7 @@ from checkmate.core.problem import Problem, build_problem
 from checkmate.core.settings import Settings
 from checkmate.core.strategies.cutting import Cutting, few_narrowest, narrowest_of_each, own_memory, worst_of_each
 from checkmate.core.strategies.relaxing import Relaxing
-from checkmate.core.strategies.turns import Turns
+from checkmate.core.strategies.turns import Turns, Way
 
 OWN = np.array([0.1, 0.9, 0.2, 0.8, 0.3, 0.7, 0.4, 0.6])
 TAKEN = np.array([2.0, 1.2, 1.9, 1.3, 1.8, 1.4, 1.7, 1.5])
@@ -125,13 +125,13 @@ def test_what_fails_sits_out_and_comes_back() -> None:
         way = turns.next()
         ways.add(way)
         turns.tell(way, failed=False)
-    assert ways == {(view, start) for view in range(3) for start in range(2)}
+    assert ways == {Way(view, from_best) for view in range(3) for from_best in (False, True)}
     seen = []
     for _ in range(40):
         way = turns.next()
-        turns.tell(way, failed=way == (0, 0))
+        turns.tell(way, failed=way == Way(0, from_best=False))
         seen.append(way)
-    assert 1 <= seen.count((0, 0)) < seen.count((1, 0))
+    assert 1 <= seen.count(Way(0, from_best=False)) < seen.count(Way(1, from_best=False))
     assert turns.round >= 40 // 3
 
 

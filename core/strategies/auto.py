@@ -198,16 +198,16 @@ class _Auto:
                     way = self.turns.next()
                     insistence = self.turns.round % (MOST_INSISTENT + 1)
                     seed = self.settings.seed * 1000 + 2 * self.round + number
-                    start = (self.relaxed_start() if way[1] == 0 else best) or everything
-                    made.append((way, pool.submit(self.views[way[0]].walk, start, seed, moves, self.watch, insistence)))
+                    start = (best if way.from_best else self.relaxed_start()) or everything
+                    made.append((way, pool.submit(self.views[way.view].walk, start, seed, moves, self.watch, insistence)))
             self.round += 1
             for way, work in made:
                 sequence = work.result()
-                cost = float("inf") if sequence is None else profile(self.problem, sequence).cost
-                self.turns.tell(way, failed=cost > best_cost * (1 + FAR) or sequence is None)
                 if sequence is None:
+                    self.turns.tell(way, failed=True)
                     continue
-                name = self.views[way[0]].name
+                name, cost = self.views[way.view].name, profile(self.problem, sequence).cost
+                self.turns.tell(way, failed=cost > best_cost * (1 + FAR))
                 found.append((name, sequence))
                 self.watch.on_event(Event(name, cost, self.bound))
                 if cost < best_cost:

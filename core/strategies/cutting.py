@@ -26,7 +26,7 @@ WORST = 12
 
 Floats = NDArray[np.float64]
 Excess = list[NDArray[np.int64]]
-"""The operations of each stage while which too much memory is taken, but for the last: there it is looked at already."""
+"""The operations of each stage during which too much memory is taken, but for its last: there the program looks already."""
 Rule = Callable[[Excess, Floats, Floats], set[int]]
 """From operations at which memory is exceeded, what each operation takes for itself and what is taken while it runs: where to cut."""
 
@@ -69,8 +69,8 @@ class Cutting:
         return len(self.next_ends) < self._quick
 
     def tell(self, bound: float, stages: Sequence[range], taken: Floats, limit: float, growth: float) -> None:
-        """What the stages asked for gave: a bound, and how much memory is taken while each operation runs. There is time for a program of
-        `growth` times as many."""
+        """What the stages asked for gave: a bound, and how much memory is taken while each operation runs. There is time for a program with
+        `growth` times as many ends."""
         exceeded = [places[taken[places] > limit] for stage in stages if len(places := np.arange(stage.start, stage.stop - 1))]
         self._without_rise = 0 if bound > self._level * (1 + RISE) else self._without_rise + 1
         self._level = max(self._level, bound)
@@ -118,13 +118,8 @@ class Cutting:
 
 
 def own_memory(problem: Problem) -> Floats:
-    """What each operation takes for itself while it runs: what it reads and makes, and its workspace, as a share of the memory there is."""
-    size = problem.size
-    own = [
-        sum(size[value] for value in {*problem.inputs[operation], *problem.outputs[operation]}) + problem.workspace[operation]
-        for operation in range(problem.count)
-    ]
-    return np.array(own, dtype=np.float64) / max(1, problem.available)
+    """How narrow it gets while each operation runs: the share of the memory there is that it takes for itself."""
+    return np.array([problem.own_bytes(operation) for operation in range(problem.count)]) / max(1, problem.available)
 
 
 def few_narrowest(exceeded: Excess, own: Floats, taken: Floats) -> set[int]:
@@ -139,7 +134,7 @@ def narrowest_of_each(exceeded: Excess, own: Floats, taken: Floats) -> set[int]:
 
 
 def worst_of_each(exceeded: Excess, own: Floats, taken: Floats) -> set[int]:
-    """After the operation of every stage while which most is taken."""
+    """After the operation of every stage during which most is taken."""
     return _one_of_each(exceeded, taken)
 
 
