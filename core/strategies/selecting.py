@@ -1,8 +1,8 @@
 """Where few stages should end: one place after the other, each the one that raises the bound most.
 
 Where memory is scarce but no place is narrow, fractions bound little: half of every value is kept, and half of every recomputation is fed
-from that, whatever the number of stages. Whole numbers tell, but only programs of few stages can be solved with them. Which few then matters
-a great deal. So places are tried: likely ones first, then all over the order, then ever nearer the best.
+from that, whatever the number of stages. Whole numbers tell, but only programs of few stages can be solved with them. Which few then
+matters a great deal. So places are tried: likely ones first, then all over the order, then ever nearer the best.
 """
 
 from __future__ import annotations
