@@ -12,23 +12,28 @@ Where everything an operation makes is read by one other only, which reads nothi
 other has run: keeping the other's output instead takes no more memory and saves the recomputation. From then on the two are recomputed
 together, as one. That is exact, and makes the model much smaller.
 
+A run may be a zone (core/zones.py). It then has two stages: what is recomputed up to the moment at which large values take most, and what
+after it, with no first computation of its own. At that moment there is room for what the large values leave, and no more.
+
 The matrix is put together with numpy, not Pyomo: it is no model of schedules, only of a bound, it is solved again and again with other
 stages, and Pyomo would take longer to build it than HiGHS takes to solve it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from ..problem import Problem
 from ..sequence import first_computations
+from ..zones import Zone
 from .formulation import Scale
+from .matrix import Matrix
 from .standard_form import StandardForm
+from .zone_rows import ZoneColumns, add_zone, worst_moment, zone_columns, zone_makers, zone_start
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -74,36 +79,36 @@ class Relaxation:
     keep: Ints
     """The column of S[stage, value]; one row more than there are stages."""
     problem: Problem
+    zones: Mapping[int, ZoneColumns]
+    """Columns of the stages that are zones; each is followed by a stage without first computations."""
+
+    @property
+    def described(self) -> str:
+        return f"{len(self.runs)} stages" + (f", {len(self.zones)} zones" if self.zones else "")
 
     def as_integers(self) -> StandardForm:
         """The same with whole R and S: still a relaxation, and a tighter one."""
         integer = np.zeros(self.form.columns, dtype=np.bool_)
         integer[self.compute[self.compute >= 0]] = True
         integer[self.keep[self.keep >= 0]] = True
+        for columns in self.zones.values():
+            integer[columns.levels] = True
         return replace(self.form, integer=integer)
 
     def start(self, sequence: Sequence[int]) -> dict[int, float]:
         """What a schedule that fits is here; it satisfies every row."""
         problem = self.problem
-        stage_of = np.zeros(problem.count + 1, dtype=np.int64)
-        for stage, run in enumerate(self.runs):
-            stage_of[run.start : run.stop] = stage
-        stage_of[problem.count] = len(self.runs) - 1
         values = np.zeros(self.form.columns + 1)
+        at, firsts = self._stages(sequence), first_computations(problem.count, sequence)
         awaited = [bool(kept) for kept in problem.kept]
-        firsts = first_computations(problem.count, sequence)
         stage = len(self.runs) - 1
-        upcoming = problem.count
         again: list[tuple[int, int]] = []
         for position in reversed(range(len(sequence))):
             operation = sequence[position]
-            first = firsts[operation] == position
-            if first:
-                upcoming = operation
-            while stage > stage_of[upcoming]:
+            while stage > at[position]:
                 values[self.keep[stage, np.flatnonzero(awaited)]] = 1.0
                 stage -= 1
-            if not first:
+            if firsts[operation] != position:
                 values[self.compute[stage, operation]] = 1.0
                 values[self.once[: stage + 1, operation]] = 1.0
                 again.append((stage, operation))
@@ -111,9 +116,40 @@ class Relaxation:
                 awaited[value] = False
             for value in problem.inputs[operation]:
                 awaited[value] = True
+        for stage, columns in self.zones.items():
+            made_within = [value for operation in columns.zone.run for value in problem.outputs[operation]]
+            values[self.keep[stage + 1, made_within]] = 1.0
         for stage, operation in again:
             values[self.keep[stage, list(problem.outputs[operation])]] = 0.0
+        values[-1] = 0.0
+        for stage, columns in self.zones.items():
+            inside = [position for position, where in enumerate(at) if stage <= where <= stage + 1]
+            _, peak = worst_moment(problem, columns.zone, sequence, inside)
+            makers = zone_makers(problem, columns.zone)
+            spent = (values[self.compute[stage : stage + 2, makers]] * np.array(problem.cost)[makers]).sum()
+            values[columns.all] = zone_start(columns.zone, peak, float(spent))
         return dict(enumerate(values[:-1].tolist()))
+
+    def _stages(self, sequence: Sequence[int]) -> list[int]:
+        """The stage of each position of a sequence."""
+        problem = self.problem
+        stage_of = np.zeros(problem.count + 1, dtype=np.int64)
+        for stage, run in enumerate(self.runs):
+            stage_of[run.start : run.stop] = stage
+        stage_of[problem.count] = len(self.runs) - 1
+        firsts = first_computations(problem.count, sequence)
+        upcoming = problem.count
+        at = [0] * len(sequence)
+        for position in reversed(range(len(sequence))):
+            if firsts[sequence[position]] == position:
+                upcoming = sequence[position]
+            at[position] = int(stage_of[upcoming])
+        for stage, columns in self.zones.items():
+            inside = [position for position, where in enumerate(at) if where == stage]
+            worst, _ = worst_moment(problem, columns.zone, sequence, inside)
+            for position in inside:
+                at[position] += position > worst
+        return at
 
 
 def reduce_problem(problem: Problem, free_below: float = 0.0) -> Reduced:
@@ -170,58 +206,12 @@ def _joined(problem: Problem, size: NDArray[np.float64], counted: Bools, again: 
     return joined
 
 
-class _Matrix:
-    """Collects rows of up to three terms and long rows, all of the form lower <= row, by columns; a column of -1 is a zero."""
-
-    def __init__(self) -> None:
-        self.rows: list[Ints] = []
-        self.columns: list[Ints] = []
-        self.values: list[NDArray[np.float64]] = []
-        self.lower: list[NDArray[np.float64]] = []
-        self.count = 0
-
-    def add(self, terms: Sequence[tuple[float, Ints]], lower: float) -> None:
-        """One row for each position of the columns given: the sum of coefficient * column is at least `lower`."""
-        many = len(terms[0][1])
-        number = np.arange(self.count, self.count + many, dtype=np.int64)
-        for coefficient, columns in terms:
-            there = columns >= 0
-            self.rows.append(number[there])
-            self.columns.append(columns[there])
-            self.values.append(np.full(int(there.sum()), coefficient))
-        self.lower.append(np.full(many, lower))
-        self.count += many
-
-    def add_long(self, columns: Ints, values: NDArray[np.float64], lower: float) -> None:
-        self.rows.append(np.full(len(columns), self.count, dtype=np.int64))
-        self.columns.append(columns)
-        self.values.append(values)
-        self.lower.append(np.array([lower]))
-        self.count += 1
-
-    def form(self, objective: NDArray[np.float64], offset: float) -> StandardForm:
-        width = len(objective)
-        entries = (np.concatenate(self.values), (np.concatenate(self.rows), np.concatenate(self.columns)))
-        matrix = scipy.sparse.csc_array(entries, shape=(self.count, width))
-        lower = np.concatenate(self.lower)
-        return StandardForm(
-            objective=objective,
-            offset=offset,
-            matrix=matrix,
-            row_lower=lower,
-            row_upper=np.full(len(lower), np.inf),
-            column_lower=np.zeros(width),
-            column_upper=np.ones(width),
-            integer=np.zeros(width, dtype=np.bool_),
-            column_of={},
-        )
-
-
-def build_relaxation(reduced: Reduced, runs: Sequence[range]) -> Relaxation:
-    """Build the LP for these stages."""
+def build_relaxation(reduced: Reduced, runs: Sequence[range], zones: Mapping[int, Zone] | None = None) -> Relaxation:
+    """Build the LP for these stages. Those that are zones are given by number; an empty run must follow each."""
     problem, scale = reduced.problem, reduced.scale
     count, values = problem.count, len(problem.size)
     stages = len(runs)
+    zones = zones or {}
     compute = np.full((stages + 1, count + 1), -1, dtype=np.int64)
     once = compute.copy()
     keep = np.full((stages + 1, values), -1, dtype=np.int64)
@@ -234,63 +224,88 @@ def build_relaxation(reduced: Reduced, runs: Sequence[range]) -> Relaxation:
 
     operations = np.arange(count)
     joined = reduced.joined_to != operations
+    begins = [zones[t - 1].run.start if t - 1 in zones else run.start for t, run in enumerate(runs)]
+    """What a stage may find a use for, it may from here on: in a zone, first computations may come before or after its worst moment."""
     for t, run in enumerate(runs):
-        together = joined & (reduced.joined_to < run.start)
-        candidates = np.flatnonzero((operations < run.start) & reduced.again & (reduced.last >= run.start) & ~together)
+        together = joined & (reduced.joined_to < begins[t])
+        candidates = np.flatnonzero((operations < run.start) & reduced.again & (reduced.last >= begins[t]) & ~together)
         number(compute[t], candidates)
-        number(keep[t], np.flatnonzero(reduced.counted & (reduced.producer < run.start) & (reduced.until >= run.start)))
+        number(keep[t], np.flatnonzero(reduced.counted & (reduced.producer < run.start) & (reduced.until >= begins[t])))
         if t:
             number(once[t], candidates)
         for operation in reversed(np.flatnonzero(together).tolist()):
             compute[t, operation] = compute[t, reduced.joined_to[operation]]
             once[t, operation] = once[t, reduced.joined_to[operation]]
+    columns = zone_columns(zones, used)
     cost = np.array(scale.cost)
-    objective = np.zeros(used)
+    objective = np.zeros(used + sum(len(each.all) for each in columns.values()))
     for t in range(stages):
         chosen = np.flatnonzero(compute[t] >= 0)
         np.add.at(objective, compute[t, chosen], cost[chosen])
-    matrix = _Matrix()
+    matrix = Matrix()
     maker = reduced.producer[reduced.edge_value]
     for t, run in enumerate(runs):
-        _inputs_1b(matrix, reduced, run, compute[t], keep[t], maker)
+        _inputs_1b(matrix, reduced, run, begins[t], compute[t], keep[t], maker, compute[t + 1] if t in zones else None, t + 1 == stages)
         _not_both(matrix, reduced, compute[t], keep[t])
         if t:
             _kept_1c(matrix, reduced, runs[t - 1], t, compute, keep)
-            _once(matrix, reduced, run, t, compute, keep, once, maker)
-        _memory(matrix, reduced, run, keep[t + 1], t + 1 == stages)
-    return Relaxation(
-        matrix.form(objective, sum(scale.cost)), tuple(runs), scale.cost_unit, compute[:, :count], once[:, :count], keep, problem
-    )
+            _once(matrix, reduced, run, begins[t], t, compute, keep, once, maker)
+        if t in zones:
+            exempt = _joined_on(reduced, zones[t].values)
+            add_zone(matrix, objective, problem, scale, columns[t], exempt, (compute[t], compute[t + 1]), keep[t + 1])
+        else:
+            _memory(matrix, reduced, runs[t - 1] if t - 1 in zones else run, keep[t + 1], t + 1 == stages)
+    form = matrix.form(objective, sum(scale.cost))
+    return Relaxation(form, tuple(runs), scale.cost_unit, compute[:, :count], once[:, :count], keep, problem, columns)
 
 
-def _inputs_1b(matrix: _Matrix, reduced: Reduced, run: range, compute: Ints, keep: Ints, maker: Ints) -> None:
-    """What is computed finds its inputs kept or recomputed; once for all readers, where a first computation is among them."""
-    before = maker < run.start
+def _joined_on(reduced: Reduced, values: Set[int]) -> Bools:
+    """These values, and whatever is recomputed together with them right after."""
+    found = np.zeros(len(reduced.size), dtype=np.bool_)
+    found[list(values)] = True
+    for operation in range(reduced.problem.count):
+        reader = reduced.joined_to[operation]
+        if reader != operation and found[list(reduced.problem.outputs[operation])].any():
+            found[list(reduced.problem.outputs[reader])] = True
+    return found
+
+
+def _inputs_1b(
+    matrix: Matrix, reduced: Reduced, run: range, begin: int, compute: Ints, keep: Ints, maker: Ints, later: Ints | None, is_last: bool
+) -> None:
+    """What is computed finds its inputs kept or recomputed; once for all readers, where a first computation is among them.
+
+    In a zone, what a first computation reads may also be recomputed in the second of its stages.
+    """
+    before = maker < begin
     first = before & (reduced.edge_reader >= run.start) & (reduced.edge_reader < run.stop)
     needed = np.zeros(len(keep), dtype=np.bool_)
     needed[reduced.edge_value[first]] = True
-    if not run:
+    if not run and is_last:
         needed |= np.array(reduced.problem.kept) & reduced.counted
     values = np.flatnonzero(needed)
-    matrix.add([(1.0, compute[reduced.producer[values]]), (1.0, keep[values])], 1.0)
+    late = [] if later is None else [(1.0, later[reduced.producer[values]])]
+    matrix.add([(1.0, compute[reduced.producer[values]]), (1.0, keep[values]), *late], 1.0)
+    if later is not None:
+        needed[:] = False
     again = before & (compute[reduced.edge_reader] >= 0) & ~needed[reduced.edge_value] & (compute[reduced.edge_reader] != compute[maker])
     value, reader = reduced.edge_value[again], reduced.edge_reader[again]
     matrix.add([(-1.0, compute[reader]), (1.0, compute[maker[again]]), (1.0, keep[value])], 0.0)
 
 
-def _not_both(matrix: _Matrix, reduced: Reduced, compute: Ints, keep: Ints) -> None:
+def _not_both(matrix: Matrix, reduced: Reduced, compute: Ints, keep: Ints) -> None:
     """What a stage makes again need not have been carried into it: where a schedule does both, let S be 0, and no other row minds."""
     values = np.flatnonzero((keep >= 0) & (compute[reduced.producer] >= 0))
     matrix.add([(-1.0, keep[values]), (-1.0, compute[reduced.producer[values]])], -1.0)
 
 
-def _kept_1c(matrix: _Matrix, reduced: Reduced, previous: range, t: int, compute: Ints, keep: Ints) -> None:
+def _kept_1c(matrix: Matrix, reduced: Reduced, previous: range, t: int, compute: Ints, keep: Ints) -> None:
     """What is kept was kept before or made in the stage before."""
     values = np.flatnonzero((keep[t] >= 0) & ~((reduced.producer >= previous.start) & (reduced.producer < previous.stop)))
     matrix.add([(-1.0, keep[t, values]), (1.0, compute[t - 1, reduced.producer[values]]), (1.0, keep[t - 1, values])], 0.0)
 
 
-def _once(matrix: _Matrix, reduced: Reduced, run: range, t: int, compute: Ints, keep: Ints, once: Ints, maker: Ints) -> None:
+def _once(matrix: Matrix, reduced: Reduced, run: range, begin: int, t: int, compute: Ints, keep: Ints, once: Ints, maker: Ints) -> None:
     """Z[t,i], "i is recomputed at least once from stage t on", closes the hole of recomputing in fractions.
 
     A tenth of a recomputation per stage would ask for a tenth of the inputs each time. Z is no more than all recomputations from there on;
@@ -303,12 +318,12 @@ def _once(matrix: _Matrix, reduced: Reduced, run: range, t: int, compute: Ints, 
     matrix.add([(1.0, once[t, chosen]), (-1.0, once[t + 1, chosen])], 0.0)
     carried = np.flatnonzero((keep[t] >= 0) & (reduced.last_read >= run.start))
     matrix.add([(1.0, once[t, reduced.producer[carried]]), (1.0, keep[t, carried])], 1.0)
-    again = (once[t, reduced.edge_reader] >= 0) & (maker < run.start) & (once[t, reduced.edge_reader] != once[t, maker])
+    again = (once[t, reduced.edge_reader] >= 0) & (maker < begin) & (once[t, reduced.edge_reader] != once[t, maker])
     value, reader = reduced.edge_value[again], reduced.edge_reader[again]
     matrix.add([(-1.0, once[t, reader]), (1.0, once[t, maker[again]]), (1.0, keep[t, value])], 0.0)
 
 
-def _memory(matrix: _Matrix, reduced: Reduced, run: range, carried: Ints, is_last: bool) -> None:
+def _memory(matrix: Matrix, reduced: Reduced, run: range, carried: Ints, is_last: bool) -> None:
     """While the last operation of a run runs: what it reads and makes, and everything carried over the end."""
     problem, scale = reduced.problem, reduced.scale
     there = {*problem.inputs[run.stop - 1], *problem.outputs[run.stop - 1]} if run else set()

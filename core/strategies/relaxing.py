@@ -12,7 +12,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence, Set
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 from ..events import Event, Watch
 from ..grouping import small_below
 from ..milp.relaxation import Relaxation, build_relaxation, reduce_problem
-from ..milp.runs import closing_run
 from ..problem import Problem
 from ..result import Status
 from ..sequence import first_computations, just_in_time, profile, prune
@@ -32,6 +30,7 @@ from .cutting import Cutting, own_memory
 from .lp_rounding import complete
 from .replay import memory_within
 from .selecting import Selecting
+from .zoning import Zoning, zonings
 
 ENOUGH = 1e-6
 """Excess, as a share of the available memory, that is worth no further cut."""
@@ -49,6 +48,7 @@ FIRST_STAGES = 3
 WHOLE = 20_000
 """Stages times operations of a linear program that takes no more than a moment, of one that takes less, the stages of the first one, and
 stages times operations of an integer one that may be worth its time."""
+NO_ZONES = Zoning()
 MOST_PLACES = 6
 """Moments around which stages are made to end after an integer program."""
 
@@ -71,6 +71,10 @@ class Relaxing:
         self._cutting = Cutting(problem, self._peak, max(least, quick // self._operations))
         self._by_rounding = settings.iterations is not None
         """Integer programs are not wanted: they end by the clock."""
+        self._zonings = iter(()) if self._by_rounding else zonings(problem, QUICK // self._operations)
+        self._next_zoning = next(self._zonings, None)
+        self._zoning: tuple[float, Zoning] | None = None
+        """Zones to try; the best so far, with its bound, until its integer program is solved."""
         self._selecting: Selecting | None = None
         """Integer programs of all these stages are too hard, or seem to lead nowhere; in the latter case they are tried once more."""
         self._selected = False
@@ -81,20 +85,31 @@ class Relaxing:
     @property
     def next_is_linear(self) -> bool:
         """Linear programs take milliseconds, integer ones seconds."""
+        if self._zones_are_next:
+            return self._next_zoning is not None
         return self._by_rounding or (self._selecting is None and not self._cutting.done)
+
+    @property
+    def _zones_are_next(self) -> bool:
+        """Zones come when cutting takes more than a moment."""
+        return (self._next_zoning is not None or self._zoning is not None) and (self._cutting.done or not self._cutting.is_quick)
 
     @property
     def is_selecting(self) -> bool:
         """Have integer programs of all stages become too hard, so that a few are chosen?"""
-        return self._selecting is not None
+        return self._selecting is not None and not self._zones_are_next
 
     @property
     def is_quick(self) -> bool:
         """Will the next program take no more than a moment?"""
-        return self.next_is_linear and self._cutting.is_quick
+        return self.next_is_linear and (self._zones_are_next or self._cutting.is_quick)
 
     def advance(self, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
         """Solve the next program, or try some of few stages; what the solution says as a schedule, whether or not that fits."""
+        if self._zones_are_next and self._next_zoning is not None:
+            return self._try_zones(self._next_zoning, watch)
+        if self._zones_are_next and self._zoning is not None:
+            return self._solve_zones(self._zoning[1], watch, incumbent)
         if self._selecting is not None:
             self._choose_ends(self._selecting, watch, incumbent)
             return None
@@ -102,13 +117,12 @@ class Relaxing:
             return self._solve_fractions(self._relaxation(self._cutting.next_ends), watch)
         return self._solve_integers(self._relaxation(self._cutting.best_ends), watch, incumbent)
 
-    def _relaxation(self, ends: Set[int]) -> Relaxation:
-        edges = sorted({0, self.problem.count} | ends)
-        return build_relaxation(self._reduced, (*(range(start, stop) for start, stop in pairwise(edges)), *closing_run(self.problem)))
+    def _relaxation(self, ends: Set[int], zoning: Zoning = NO_ZONES) -> Relaxation:
+        return build_relaxation(self._reduced, *zoning.with_ends(ends).runs(self.problem))
 
     def _raise_bound(self, bound: float, relaxation: Relaxation, watch: Watch, kind: str) -> None:
         self.bound = max(self.bound, bound)
-        watch.on_event(Event("bounding", bound=self.bound, message=f"{kind} relaxation, {len(relaxation.runs)} stages"))
+        watch.on_event(Event("bounding", bound=self.bound, message=f"{kind} relaxation, {relaxation.described}"))
 
     def _solve_fractions(self, relaxation: Relaxation, watch: Watch) -> tuple[int, ...] | None:
         begun, allowed = watch.elapsed, watch.remaining * LINEAR_SHARE
@@ -129,6 +143,26 @@ class Relaxing:
         elif self._cutting.done and len(self._cutting.best_ends) * self._operations > WHOLE:
             self._select()
         return found
+
+    def _try_zones(self, zoning: Zoning, watch: Watch) -> tuple[int, ...] | None:
+        """The linear program of some zones; the best of them is for whole numbers."""
+        self._next_zoning = next(self._zonings, None)
+        relaxation = self._relaxation(frozenset(), zoning)
+        solved = solve_linear(relaxation.form, watch)
+        bound = solved.bound * relaxation.unit
+        self._raise_bound(bound, relaxation, watch, "linear")
+        if self._zoning is None or bound > self._zoning[0]:
+            self._zoning = bound, zoning
+        return None if solved.values is None else self._rounded(relaxation, solved.values)
+
+    def _solve_zones(self, zoning: Zoning, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
+        self._zoning = None
+        relaxation = self._relaxation(frozenset(), zoning)
+        settings = replace(self.settings, gap=self.settings.gap / 5)
+        start = None if incumbent is None else relaxation.start(incumbent)
+        result = get_solver(settings.solver).solve(relaxation.as_integers(), settings, watch, start)
+        self._raise_bound(result.bound * relaxation.unit * (1 - SAFETY), relaxation, watch, "integer")
+        return None if result.values is None else just_in_time(self.problem, self._as_sequence(relaxation, result.values))
 
     def _rounded(self, relaxation: Relaxation, values: NDArray[np.float64]) -> tuple[int, ...]:
         """The schedule that keeps whatever the fractions keep more than half of."""

@@ -1,0 +1,105 @@
+"""Zones: what it takes to pass, against every way there is; and bounds with zones, never above an optimum."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from oracles import unrestricted_optimum
+from random_graphs import random_problem
+
+from checkmate.core.events import Watch
+from checkmate.core.milp.relaxation import Relaxation, build_relaxation, reduce_problem
+from checkmate.core.milp.runs import closing_run
+from checkmate.core.problem import Problem, feasibility_floor
+from checkmate.core.sequence import in_stage_order, profile
+from checkmate.core.settings import Settings
+from checkmate.core.solvers import get_solver
+from checkmate.core.solvers.linear import solve_linear
+from checkmate.core.strategies.optimal import optimal
+from checkmate.core.zones import Zone, find_zone
+
+
+def small_problems(first: int, count: int) -> list[tuple[int, Problem, float]]:
+    drawn = [(seed, random_problem(seed, most=8)) for seed in range(first, first + count)]
+    rated = [(seed, problem, unrestricted_optimum(problem)) for seed, problem in drawn if problem.count > 2]
+    return [(seed, problem, optimum) for seed, problem, optimum in rated if optimum < math.inf]
+
+
+def relaxation_with_zones(problem: Problem, seed: int, free_below: float = 0.0) -> Relaxation:
+    """Stages at random, about half of which are zones."""
+    rng = random.Random(seed)
+    cuts = sorted({0, problem.count, *rng.sample(range(1, problem.count), rng.randrange(0, min(4, problem.count)))})
+    runs: list[range] = []
+    zones: dict[int, Zone] = {}
+    for start, stop in pairwise(cuts):
+        zone = find_zone(problem, range(start, stop)) if rng.random() < 0.6 else None
+        if zone is not None:
+            zones[len(runs)] = zone
+        runs += [range(start, stop)] if zone is None else [range(start, stop), range(stop, stop)]
+    return build_relaxation(reduce_problem(problem, free_below), (*runs, *closing_run(problem)), zones)
+
+
+def test_no_linear_bound_with_zones_exceeds_the_optimum() -> None:
+    above_ideal = 0
+    for seed, problem, optimum in small_problems(140_000, 500):
+        for number in range(3):
+            relaxation = relaxation_with_zones(problem, seed * 10 + number, 3.0 * (number == 2))
+            bound = solve_linear(relaxation.form, Watch(60)).bound * relaxation.unit
+            assert bound <= optimum + 1e-9, (seed, number)
+            above_ideal += bound > problem.ideal_cost + 1e-6
+    assert above_ideal > 100
+
+
+def test_no_integer_bound_with_zones_exceeds_the_optimum() -> None:
+    above_ideal = 0
+    for seed, problem, optimum in small_problems(150_000, 250):
+        relaxation = relaxation_with_zones(problem, seed)
+        bound = get_solver("highs").solve(relaxation.as_integers(), Settings(gap=1e-7), Watch(60)).bound * relaxation.unit
+        assert bound <= optimum * (1 + 1e-7) + 1e-6, seed
+        above_ideal += bound > problem.ideal_cost + 1e-6
+    assert above_ideal > 20
+
+
+def test_a_schedule_that_fits_is_a_point_of_the_relaxation_with_zones() -> None:
+    """Without joined operations, which may be recomputed apart in a schedule."""
+    points = 0
+    for seed, problem, _ in small_problems(160_000, 250):
+        if (reduce_problem(problem).joined_to != np.arange(problem.count)).any():
+            continue
+        solution = optimal(problem, Settings(), Watch(60))
+        if solution.sequence is None:
+            continue
+        relaxation = relaxation_with_zones(problem, seed)
+        start = relaxation.start(in_stage_order(problem, solution.sequence))
+        point = np.array([start[column] for column in range(relaxation.form.columns)])
+        short = relaxation.form.row_lower - relaxation.form.matrix @ point
+        assert (short <= 1e-6).all(), (seed, np.flatnonzero(short > 1e-6), relaxation.runs)
+        cost = (relaxation.form.objective @ point + relaxation.form.offset) * relaxation.unit
+        assert cost <= profile(problem, solution.sequence).cost + 1e-9
+        points += bool(relaxation.zones)
+    assert points > 20
+
+
+def test_the_whole_of_a_small_problem_as_one_zone_is_its_optimum() -> None:
+    """Where all values are large and none is wanted at the end, passing the zone is the problem itself."""
+    compared = above_ideal = 0
+    for seed in range(170_000, 170_400):
+        drawn = random_problem(seed, most=8)
+        problem = replace(drawn, kept=(False,) * len(drawn.size), size=tuple(max(1, min(size, 8)) for size in drawn.size))
+        problem = problem.with_budget(feasibility_floor(problem).bytes + seed % 3)
+        if not problem.count or min(problem.size) < 0.05 * problem.available:
+            continue
+        optimum = unrestricted_optimum(problem)
+        zone = find_zone(problem, range(problem.count))
+        assert (zone is None) == (optimum == math.inf), seed
+        if zone is not None:
+            assert problem.ideal_cost + zone.levels[0].cost == pytest.approx(optimum), seed
+            compared += 1
+            above_ideal += optimum > problem.ideal_cost
+    assert compared > 50
+    assert above_ideal > 10
