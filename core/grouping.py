@@ -26,9 +26,9 @@ SMALL_TOGETHER = 0.3
 what the budget leaves above the least that could do."""
 
 
-def small_below(problem: Problem) -> float:
+def small_below(problem: Problem, together_at_most: float = SMALL_TOGETHER) -> float:
     """Bytes below which a value hardly matters."""
-    slack = SMALL_TOGETHER * max(0, problem.budget - feasibility_floor(problem).bytes)
+    slack = together_at_most * max(0, problem.budget - feasibility_floor(problem).bytes)
     together = 0
     for size in sorted(problem.size):
         together += size

@@ -10,7 +10,7 @@ much memory is taken by large values that only the rest is left for whatever els
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,15 @@ from .problem import Problem
 from .search.zone_kernels import pass_through
 
 MOST_VALUES = 60
-MOST_SETS = 20_000
-"""Large values of a zone, and sets of them that fit: more would take too long."""
-LARGE = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
-"""What is large, as a share of the memory there is: the least of these with which a zone can be passed in a moment."""
+MOST_SETS = 10_000
+MOST_WORK = 400_000
+"""Values of a zone that are told apart, and sets of them that fit: more would take too long. Those that are used may make more sets, as
+long as sets times first computations are no more than the last."""
+LARGE = (0.2, 0.1, 0.05)
+LEAST = 0.01
+"""What is large, as a share of the memory there is: first the larger, then the smaller; and the least that is told apart if it is used."""
+ROUNDS = 6
+"""How often it is asked what is used."""
 LEVELS = 4
 """Ways through a zone that are told apart: ever less memory for ever more cost."""
 
@@ -35,6 +40,8 @@ class Level:
 
     bytes: int
     cost: float
+    way: tuple[int, ...] = ()
+    """The operations of a way that costs this, first computations among them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,41 +55,83 @@ class Zone:
 
 
 def find_zone(problem: Problem, run: range) -> Zone | None:
-    """The zone of these first computations; none if they know no large values, or too many, or nothing gets through at all."""
+    """The zone of these first computations; none if they know no large values, or nothing gets through at all.
+
+    First only the largest values are tracked. A way that uses others as if they were there for nothing says which are worth it too.
+    """
+    tracked = _Tracked(problem, run)
     for share in LARGE:
-        values = _concerned(problem, run, share * problem.available)
-        sets = _sets_that_fit(problem, values)
-        if sets is not None:
-            levels = _Passage(problem, run, values, sets).levels() if values else ()
-            return Zone(run, frozenset(values), levels) if levels else None
-    return None
-
-
-def _concerned(problem: Problem, run: range, large: float) -> list[int]:
-    """Large values the zone reads or makes, and those needed to make them again."""
-    waiting = [value for operation in run for value in (*problem.inputs[operation], *problem.outputs[operation])]
-    concerned: set[int] = set()
-    while waiting:
-        value = waiting.pop()
-        if value not in concerned and problem.size[value] >= large:
-            concerned.add(value)
-            if not problem.pinned[problem.producer[value]]:
-                waiting.extend(problem.inputs[problem.producer[value]])
-    return sorted(concerned)
-
-
-def _sets_that_fit(problem: Problem, values: Sequence[int]) -> Ints | None:
-    """All sets of values that fit, as bits, ascending; none if there are too many."""
-    if len(values) > MOST_VALUES:
+        tracked.add_all(share * problem.available)
+    if not tracked.values:
         return None
-    sets, taken = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    for bit, value in enumerate(values):
-        fits = taken + problem.size[value] <= problem.available
-        sets = np.concatenate([sets, sets[fits] | (1 << bit)])
-        taken = np.concatenate([taken, taken[fits] + problem.size[value]])
-        if len(sets) > MOST_SETS:
-            return None
-    return np.sort(sets)
+    levels = _Passage(problem, run, tracked.values, tracked.sets).levels()
+    for _ in range(ROUNDS):
+        if not levels or not tracked.add_used(level.way for level in levels):
+            break
+        levels = _Passage(problem, run, tracked.values, tracked.sets).levels()
+    return Zone(run, frozenset(tracked.values), levels) if levels else None
+
+
+class _Tracked:
+    """Values whose being in memory or not is told apart, and all sets of them that fit, as bits.
+
+    Those that a zone reads or makes, and those needed to make them again, the largest first and the nearest of these: each only if there
+    are not too many sets with it. What is not tracked is taken to be there for nothing.
+    """
+
+    def __init__(self, problem: Problem, run: range) -> None:
+        self.problem = problem
+        self.run = run
+        self.values: list[int] = []
+        self.sets, self.taken = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        self.seen: set[int] = set()
+        self.waiting: list[int] = []
+        self._meet(value for operation in run for value in (*problem.inputs[operation], *problem.outputs[operation]))
+
+    def _meet(self, values: Iterable[int]) -> None:
+        fresh = [value for value in values if value not in self.seen]
+        self.seen.update(fresh)
+        self.waiting.extend(dict.fromkeys(fresh))
+
+    def add_all(self, large: float) -> None:
+        """All values of this size or more that can be added, and those they are made of."""
+        later: list[int] = []
+        while self.waiting:
+            value = self.waiting.pop(0)
+            if self.problem.size[value] < large:
+                later.append(value)
+            elif self._add(value) and not self.problem.pinned[self.problem.producer[value]]:
+                self._meet(self.problem.inputs[self.problem.producer[value]])
+        self.waiting = later
+
+    def add_used(self, ways: Iterable[Sequence[int]]) -> bool:
+        """Those that are read on these ways when something is made again; says whether any could be added."""
+        used: dict[int, None] = {}
+        for way in ways:
+            made = set(self.run)
+            for operation in way:
+                if operation in made:
+                    made.remove(operation)
+                else:
+                    used.update(dict.fromkeys(self.problem.inputs[operation]))
+        least = LEAST * self.problem.available
+        chosen = [value for value in used if value not in self.values and self.problem.size[value] >= least]
+        return any(
+            [
+                self._add(value, max(MOST_SETS, MOST_WORK // len(self.run)))
+                for value in sorted(chosen, key=lambda value: -self.problem.size[value])
+            ]
+        )
+
+    def _add(self, value: int, most: int = MOST_SETS) -> bool:
+        size, bit = self.problem.size[value], 1 << len(self.values)
+        fits = self.taken + size <= self.problem.available
+        if len(self.values) == MOST_VALUES or len(self.sets) + int(fits.sum()) > most:
+            return False
+        self.values.append(value)
+        self.sets = np.concatenate([self.sets, self.sets[fits] | bit])
+        self.taken = np.concatenate([self.taken, self.taken[fits] + size])
+        return True
 
 
 class _Passage:
@@ -90,13 +139,14 @@ class _Passage:
 
     def __init__(self, problem: Problem, run: range, values: Sequence[int], sets: Ints) -> None:
         self.problem = problem
-        self.sets = sets
+        self.sets = sets = np.sort(sets)
+        self.run = run
         self.bit = {value: 1 << position for position, value in enumerate(values)}
         self.early = self._as_bits(value for value in values if problem.producer[value] < run.start)
         self.taken = np.zeros(len(sets), dtype=np.int64)
         for value, bit in self.bit.items():
             self.taken[sets & bit != 0] += problem.size[value]
-        makers = sorted({problem.producer[value] for value in values if not problem.pinned[problem.producer[value]]})
+        self.makers = makers = sorted({problem.producer[value] for value in values if not problem.pinned[problem.producer[value]]})
         self.drops = np.array([self._dropping(bit) for bit in self.bit.values()]).T.copy()
         self.again = np.array([self._after(operation, bare=True) for operation in makers], dtype=np.int64).reshape(len(makers), len(sets))
         self.since = np.array([max(0, operation + 1 - run.start) for operation in makers], dtype=np.int64)
@@ -112,7 +162,7 @@ class _Passage:
         while (way := self._cheapest(limit, self.price)) is not None:
             if len(found) == LEVELS - 1:
                 least = self._cheapest(limit, np.zeros_like(self.price))
-                found.append(Level(way.bytes if least is None else least.bytes, way.cost))
+                found.append(way if least is None else replace(way, bytes=least.bytes))
                 break
             found.append(way)
             limit = way.bytes - 1
@@ -124,9 +174,79 @@ class _Passage:
         cost, peak = np.where(begin, 0.0, np.inf), np.where(begin, self.taken, 0)
         scratch = np.empty_like(cost), np.empty_like(peak)
         ways = (self.taken, self.drops, self.again, self.since, self.workspace, price, self.steps, self.step_workspace)
-        pass_through(*ways, limit, cost, peak, *scratch)
+        settled = np.empty((len(self.run), len(self.sets)))
+        pass_through(*ways, limit, cost, peak, *scratch, settled)
         least = float(cost.min())
-        return Level(int(peak[cost == least].min()), least) if least < np.inf else None
+        if least == np.inf:
+            return None
+        last = int(np.flatnonzero((cost == least) & (peak == peak[cost == least].min()))[0])
+        return Level(int(peak[last]), least, self._way_to(last, limit, price, settled))
+
+    def _way_to(self, last: int, limit: int, price: NDArray[np.float64], settled: NDArray[np.float64]) -> tuple[int, ...]:
+        """The operations of a cheapest way to a set at the end, found backwards."""
+        way: list[int] = []
+        at = last
+        for step in reversed(range(len(self.run))):
+            way.append(self.run[step])
+            at = self._step_to(at, step, limit, settled[step])
+            before = self._cost_before(step, limit, settled)
+            path = self._settling(at, step, limit, price, settled[step], before)
+            at = path[-1][0]
+            way.extend(operation for _, operation in path if operation >= 0)
+        return tuple(reversed(way))
+
+    def _step_to(self, at: int, step: int, limit: int, settled: NDArray[np.float64]) -> int:
+        """From which set the first computation of a step led to this one, at the least cost."""
+        sources = np.flatnonzero((self.steps[step] == at) & (self.taken[at] + self.step_workspace[step] <= limit))
+        return int(sources[np.argmin(settled[sources])])
+
+    def _cost_before(self, step: int, limit: int, settled: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What it costs to have each set when the step before has been made, and nothing else yet."""
+        if step == 0:
+            return np.where((self.sets & ~self.early == 0) & (self.taken <= limit), 0.0, np.inf)
+        cost = np.full(len(self.sets), np.inf)
+        able = np.flatnonzero(self.steps[step - 1] >= 0)
+        target = self.steps[step - 1, able]
+        fits = self.taken[target] + self.step_workspace[step - 1] <= limit
+        np.minimum.at(cost, target[fits], settled[step - 1, able[fits]])
+        return cost
+
+    def _settling(
+        self, at: int, step: int, limit: int, price: NDArray[np.float64], settled: NDArray[np.float64], before: NDArray[np.float64]
+    ) -> list[tuple[int, int]]:
+        """Back from a set to one that was there before anything was made again or dropped: sets, and what was made again to leave them."""
+        came: dict[int, tuple[int, int]] = {}
+        waiting = [at]
+        while (here := waiting.pop()) is not None and before[here] != settled[here]:
+            for source, operation in self._sources(here, step, limit, price, settled):
+                if source != at and source not in came:
+                    came[source] = here, operation
+                    waiting.append(source)
+        path = [(here, -1)]
+        while path[0][0] != at:
+            to, operation = came[path[0][0]]
+            path.insert(0, (to, operation))
+        return path
+
+    def _sources(self, at: int, step: int, limit: int, price: NDArray[np.float64], settled: NDArray[np.float64]) -> list[tuple[int, int]]:
+        """Sets from which this one comes at its cost: by dropping a value (-1), or by an operation that is made again."""
+        held = int(self.sets[at])
+        found = [(held | bit, -1, 0.0) for bit in self.bit.values() if not held & bit]
+        for number, operation in enumerate(self.makers):
+            made = self._as_bits(self.problem.outputs[operation])
+            if self.since[number] <= step and held & made == made and self.taken[at] + self.workspace[number] <= limit:
+                found.append((held & ~made, operation, float(price[number])))
+        sources: list[tuple[int, int]] = []
+        for source, operation, cost in found:
+            place = int(np.searchsorted(self.sets, source))
+            there = place < len(self.sets) and int(self.sets[place]) == source
+            if there and settled[place] + cost == settled[at] and (operation < 0 or self._can(source, operation)):
+                sources.append((place, operation))
+        return sources
+
+    def _can(self, held: int, operation: int) -> bool:
+        read = self._as_bits(self.problem.inputs[operation])
+        return held & read == read
 
     def _as_bits(self, values: Iterable[int]) -> int:
         return sum(self.bit.get(value, 0) for value in values)

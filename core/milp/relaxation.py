@@ -86,6 +86,16 @@ class Relaxation:
     def described(self) -> str:
         return f"{len(self.runs)} stages" + (f", {len(self.zones)} zones" if self.zones else "")
 
+    @property
+    def open_runs(self) -> tuple[range, ...]:
+        """Stages that are no zones, and could be cut."""
+        return tuple(run for stage, run in enumerate(self.runs) if stage not in self.zones)
+
+    def way(self, stage: int, values: NDArray[np.float64]) -> tuple[int, ...]:
+        """The way through a zone that a solution pays for."""
+        columns = self.zones[stage]
+        return columns.zone.levels[int((values[columns.levels] > 0.5).sum())].way
+
     def as_integers(self) -> StandardForm:
         """The same with whole R and S: still a relaxation, and a tighter one."""
         integer = np.zeros(self.form.columns, dtype=np.bool_)

@@ -58,7 +58,7 @@ def add_zone(
     compute: tuple[Ints, Ints],
     carried: Ints,
 ) -> None:
-    """Whatever is carried past the worst moment, but for large values and what is made of them at once, fits beside a level that is paid."""
+    """Whatever is carried past the worst moment, but for large values and what comes of them, fits beside a level that is paid."""
     zone = columns.zone
     taken = np.array([level.bytes for level in zone.levels]) / scale.bytes_unit
     paid = np.array([level.cost for level in zone.levels]) / scale.cost_unit

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..events import Watch
 from ..grouping import Grouped, group_operations, small_below
@@ -71,6 +72,20 @@ def views_of(problem: Problem, *, scarce: bool = False) -> tuple[View, ...]:
         plain,
     )
     return (*views, View("search", problem, fine_layout(problem))) if scarce and problem.count <= FINE_OPERATIONS else views
+
+
+def recomputing_no_more(problem: Problem, sequence: Sequence[int], dear: float) -> Problem:
+    """The problem in which operations that cost more than this are made again only if a sequence does so.
+
+    A sequence that takes a little too much, from a relaxation, is often right about which dear operations to recompute; making it fit takes
+    many cheap ones. A walk that may recompute anything recomputes one dear operation instead, and never finds back.
+    """
+    times = Counter(sequence)
+    pinned = (
+        is_pinned or (times[operation] <= 1 and cost > dear)
+        for operation, (is_pinned, cost) in enumerate(zip(problem.pinned, problem.cost, strict=True))
+    )
+    return replace(problem, pinned=tuple(pinned))
 
 
 def search_views(

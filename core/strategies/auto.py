@@ -12,7 +12,7 @@ from ..milp.runs import liveness_entries, merged_runs, single_runs
 from ..problem import Problem
 from ..result import Solution, Status, Stop
 from ..search.splice import MOST_INSISTENT
-from ..search.views import search_views, views_of
+from ..search.views import View, recomputing_no_more, search_views, views_of
 from ..search.walkers import WALKERS, walkers
 from ..sequence import profile
 from ..settings import Settings
@@ -23,7 +23,7 @@ from .lp_rounding import round_relaxation
 from .neighbourhood import improve
 from .optimal import solve_from
 from .relaxing import Relaxing
-from .turns import Turns
+from .turns import Turns, Way
 
 EXACT_ENTRIES = 400_000
 """Above this many nonzeros the exact model rarely gets anywhere in a minute: merged stages come first."""
@@ -34,10 +34,13 @@ MOST_DOUBLINGS = 5
 """The first rounds of local search take the smaller of these; after so many rounds each it is doubled, up to so many times."""
 ROUNDS_BESIDE = 4
 ROUNDS_BESIDE_CHOOSING = 8
+ROUNDS_BESIDE_ZONES = 2
 QUICKLY_SOLVED = 150
 QUICKLY_SEARCHED = 1000
 """Rounds of search beside an integer program, which takes its time, and beside the many that choose a few stages. On graphs up to the first
 size, whose programs are quick, only one; up to the second twice as many with every program."""
+MOST_BELIEFS = 3
+"""A relaxation is believed about operations that cost more than half of the gap, a quarter or an eighth, in turn."""
 FAR = 0.005
 """What a walk finds is as good as nothing if it is so much dearer than the best."""
 HEURISTICS_SHARE = 0.05
@@ -81,9 +84,11 @@ class _Auto:
         self.round = 0
         self.programs = 0
         self.begun = 0
-        """Rounds of search, integer programs and walks from what a relaxation gave, so far."""
+        self.believed = 0
+        """Rounds of search, integer programs, walks from what a relaxation gave and that believed it, so far."""
         self.views = views_of(problem)
-        self.turns = Turns(len(self.views))
+        self.turns = Turns(len(self.views) + 1)
+        """The views, and one in which what a relaxation says of dear operations is believed."""
         self.lowest = tuple(range(problem.count))
         self.descents = 0
         """Where the last descent to the budget ended, and how many there were."""
@@ -152,11 +157,13 @@ class _Auto:
         self.programs += 1
         if self.problem.count <= QUICKLY_SOLVED:
             return 1
+        if relaxing.has_zones:
+            return ROUNDS_BESIDE_ZONES
         doublings = min(self.programs - 1, MOST_DOUBLINGS) if self.problem.count <= QUICKLY_SEARCHED else 0
         return ROUNDS_BESIDE << doublings
 
     def solve_relaxation(self, relaxing: Relaxing) -> Found:
-        share = CHOOSING_SHARE if relaxing.is_selecting else PROGRAM_SHARE
+        share = CHOOSING_SHARE if relaxing.is_selecting or relaxing.has_zones else PROGRAM_SHARE
         found = relaxing.advance(self.watch.part(self.watch.remaining * share), self.best)
         return () if found is None else ((RELAXATION, found),)
 
@@ -198,21 +205,32 @@ class _Auto:
                     way = self.turns.next()
                     insistence = self.turns.round % (MOST_INSISTENT + 1)
                     seed = self.settings.seed * 1000 + 2 * self.round + number
-                    start = (best if way.from_best else self.relaxed_start()) or everything
-                    made.append((way, pool.submit(self.views[way.view].walk, start, seed, moves, self.watch, insistence)))
+                    start, view = self.start_and_view(way, best, best_cost)
+                    made.append((way, view.name, pool.submit(view.walk, start or everything, seed, moves, self.watch, insistence)))
             self.round += 1
-            for way, work in made:
+            for way, name, work in made:
                 sequence = work.result()
                 if sequence is None:
                     self.turns.tell(way, failed=True)
                     continue
-                name, cost = self.views[way.view].name, profile(self.problem, sequence).cost
+                cost = profile(self.problem, sequence).cost
                 self.turns.tell(way, failed=cost > best_cost * (1 + FAR))
                 found.append((name, sequence))
                 self.watch.on_event(Event(name, cost, self.bound))
                 if cost < best_cost:
                     best, best_cost = sequence, cost
         return tuple(found)
+
+    def start_and_view(self, way: Way, best: tuple[int, ...] | None, best_cost: float) -> tuple[tuple[int, ...] | None, View]:
+        """Where a walk begins, and what it may change."""
+        if way.view < len(self.views):
+            return (best if way.from_best else self.relaxed_start()), self.views[way.view]
+        start = self.relaxed_start()
+        if start is None or best is None:
+            return best, self.views[-1]
+        self.believed += 1
+        dear = (best_cost - self.bound) / (1 << self.believed % MOST_BELIEFS + 1)
+        return start, View("trusting search", recomputing_no_more(self.problem, start, dear))
 
     def relaxed_start(self) -> tuple[int, ...] | None:
         """The last that a relaxation gave and one of the earlier ones in turn."""

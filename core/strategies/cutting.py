@@ -107,11 +107,15 @@ class Cutting:
         self.next_ends, self._level = self._best.finer, self._best.bound
         self.done = self._best.finer == self._best.ends
 
-    def go_on(self, ends: Set[int]) -> None:
-        """From other ends, which fractions did not ask for: one round, and more only if that raises the bound."""
+    @property
+    def best_bound(self) -> float:
+        return self._best.bound
+
+    def go_on(self, ends: Set[int], bound: float = 0.0) -> None:
+        """From other ends, which fractions did not ask for: one round, and more only if that raises the bound they gave, or the best."""
         self._begun, self._rule, self._waiting = True, _finer, []
         self.next_ends = frozenset(ends)
-        self._best = _Best(self._best.bound, self.next_ends, self.next_ends)
+        self._best = _Best(max(bound, self._best.bound), self.next_ends, self.next_ends)
         self._level = self._best.bound
         self._without_rise = PATIENCE - 1
         self.done = False

@@ -49,6 +49,8 @@ WHOLE = 20_000
 """Stages times operations of a linear program that takes no more than a moment, of one that takes less, the stages of the first one, and
 stages times operations of an integer one that may be worth its time."""
 NO_ZONES = Zoning()
+FREE_TOGETHER = 0.15
+"""What is taken to need no memory, all of it together, as a share of what the budget leaves above the least that could do."""
 MOST_PLACES = 6
 """Moments around which stages are made to end after an integer program."""
 
@@ -63,7 +65,7 @@ class Relaxing:
         self.bound = problem.ideal_cost
         self.exhausted = False
         """Nothing more can be gained this way."""
-        self._reduced = reduce_problem(problem, small_below(problem))
+        self._reduced = reduce_problem(problem, small_below(problem, FREE_TOGETHER))
         memory = profile(problem, range(problem.count)).memory
         self._peak = memory.index(max(memory)) + 1
         self._operations = max(1, int(self._reduced.again.sum()))
@@ -73,8 +75,9 @@ class Relaxing:
         """Integer programs are not wanted: they end by the clock."""
         self._zonings = iter(()) if self._by_rounding else zonings(problem, QUICK // self._operations)
         self._next_zoning = next(self._zonings, None)
-        self._zoning: tuple[float, Zoning] | None = None
-        """Zones to try; the best so far, with its bound, until its integer program is solved."""
+        """Zones to try."""
+        self._zoning = NO_ZONES
+        """Zones that gave a better bound than all ends of stages without them."""
         self._selecting: Selecting | None = None
         """Integer programs of all these stages are too hard, or seem to lead nowhere; in the latter case they are tried once more."""
         self._selected = False
@@ -85,19 +88,22 @@ class Relaxing:
     @property
     def next_is_linear(self) -> bool:
         """Linear programs take milliseconds, integer ones seconds."""
-        if self._zones_are_next:
-            return self._next_zoning is not None
-        return self._by_rounding or (self._selecting is None and not self._cutting.done)
+        return self._by_rounding or self._zones_are_next or (self._selecting is None and not self._cutting.done)
 
     @property
     def _zones_are_next(self) -> bool:
         """Zones come when cutting takes more than a moment."""
-        return (self._next_zoning is not None or self._zoning is not None) and (self._cutting.done or not self._cutting.is_quick)
+        return self._next_zoning is not None and (self._cutting.done or self._zoning is not NO_ZONES or not self._cutting.is_quick)
 
     @property
     def is_selecting(self) -> bool:
         """Have integer programs of all stages become too hard, so that a few are chosen?"""
         return self._selecting is not None and not self._zones_are_next
+
+    @property
+    def has_zones(self) -> bool:
+        """Do zones make whole programs so small that they take little longer than a round of search?"""
+        return self._zoning is not NO_ZONES and not self.is_selecting
 
     @property
     def is_quick(self) -> bool:
@@ -108,8 +114,6 @@ class Relaxing:
         """Solve the next program, or try some of few stages; what the solution says as a schedule, whether or not that fits."""
         if self._zones_are_next and self._next_zoning is not None:
             return self._try_zones(self._next_zoning, watch)
-        if self._zones_are_next and self._zoning is not None:
-            return self._solve_zones(self._zoning[1], watch, incumbent)
         if self._selecting is not None:
             self._choose_ends(self._selecting, watch, incumbent)
             return None
@@ -117,8 +121,8 @@ class Relaxing:
             return self._solve_fractions(self._relaxation(self._cutting.next_ends), watch)
         return self._solve_integers(self._relaxation(self._cutting.best_ends), watch, incumbent)
 
-    def _relaxation(self, ends: Set[int], zoning: Zoning = NO_ZONES) -> Relaxation:
-        return build_relaxation(self._reduced, *zoning.with_ends(ends).runs(self.problem))
+    def _relaxation(self, ends: Set[int]) -> Relaxation:
+        return build_relaxation(self._reduced, *self._zoning.with_ends(ends).runs(self.problem))
 
     def _raise_bound(self, bound: float, relaxation: Relaxation, watch: Watch, kind: str) -> None:
         self.bound = max(self.bound, bound)
@@ -137,7 +141,7 @@ class Relaxing:
         taken = memory_within(self._reduced, relaxation, solved.values)
         limit = self._reduced.scale.available * (1 + ENOUGH)
         growth = np.inf if self._by_rounding else (allowed / max(watch.elapsed - begun, 1e-3)) ** (1 / GROWTH)
-        self._cutting.tell(bound, relaxation.runs, taken, limit, growth)
+        self._cutting.tell(bound, relaxation.open_runs, taken, limit, growth)
         if self._cutting.done and self._by_rounding:
             self.exhausted = not self._cut_where_it_exceeds(found, self._cutting.next_ends)
         elif self._cutting.done and len(self._cutting.best_ends) * self._operations > WHOLE:
@@ -147,22 +151,14 @@ class Relaxing:
     def _try_zones(self, zoning: Zoning, watch: Watch) -> tuple[int, ...] | None:
         """The linear program of some zones; the best of them is for whole numbers."""
         self._next_zoning = next(self._zonings, None)
-        relaxation = self._relaxation(frozenset(), zoning)
+        relaxation = build_relaxation(self._reduced, *zoning.runs(self.problem))
         solved = solve_linear(relaxation.form, watch)
         bound = solved.bound * relaxation.unit
         self._raise_bound(bound, relaxation, watch, "linear")
-        if self._zoning is None or bound > self._zoning[0]:
-            self._zoning = bound, zoning
+        if bound > self._cutting.best_bound:
+            self._zoning = zoning
+            self._cutting.go_on(zoning.ends, bound)
         return None if solved.values is None else self._rounded(relaxation, solved.values)
-
-    def _solve_zones(self, zoning: Zoning, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
-        self._zoning = None
-        relaxation = self._relaxation(frozenset(), zoning)
-        settings = replace(self.settings, gap=self.settings.gap / 5)
-        start = None if incumbent is None else relaxation.start(incumbent)
-        result = get_solver(settings.solver).solve(relaxation.as_integers(), settings, watch, start)
-        self._raise_bound(result.bound * relaxation.unit * (1 - SAFETY), relaxation, watch, "integer")
-        return None if result.values is None else just_in_time(self.problem, self._as_sequence(relaxation, result.values))
 
     def _rounded(self, relaxation: Relaxation, values: NDArray[np.float64]) -> tuple[int, ...]:
         """The schedule that keeps whatever the fractions keep more than half of."""
@@ -174,7 +170,7 @@ class Relaxing:
     def _solve_integers(self, relaxation: Relaxation, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
         settings = replace(self.settings, gap=self.settings.gap / 5)
         start = None if incumbent is None else relaxation.start(incumbent)
-        part = watch.part(watch.remaining * ALL_SHARE)
+        part = watch if self.has_zones else watch.part(watch.remaining * ALL_SHARE)
         result = get_solver(settings.solver).solve(relaxation.as_integers(), settings, part, start)
         self._raise_bound(result.bound * relaxation.unit * (1 - SAFETY), relaxation, watch, "integer")
         if result.status is Status.INFEASIBLE or result.values is None:
@@ -227,7 +223,7 @@ class Relaxing:
         sequence: list[int] = []
         for stage, run in enumerate(relaxation.runs):
             sequence.extend(np.flatnonzero(padded[relaxation.compute[stage]] > 0.5).tolist())
-            sequence.extend(run)
+            sequence.extend(relaxation.way(stage, values) if stage in relaxation.zones else run)
         return prune(self.problem, sequence)
 
     def _cut_where_it_exceeds(self, sequence: Sequence[int], ends: Set[int]) -> bool:
@@ -247,7 +243,7 @@ class Relaxing:
         for position in reversed(range(len(sequence))):
             if firsts[sequence[position]] == position:
                 upcoming = sequence[position]
-            if memory[position] > self.problem.budget:
+            if memory[position] > self.problem.budget and not self._zoning.covers(upcoming):
                 stage = bisect_right(edges, upcoming)
                 worst[stage] = max(worst.get(stage, (0, 0)), (memory[position], upcoming))
         places = [place for _, place in sorted(worst.values(), reverse=True)[:MOST_PLACES]]

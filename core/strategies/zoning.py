@@ -44,6 +44,10 @@ class Zoning:
             runs.append(range(start, stop))
         return (*runs, *closing_run(problem)), zones
 
+    def covers(self, operation: int) -> bool:
+        """Is the first computation of this operation in a zone?"""
+        return any(operation in zone.run for zone in self.zones)
+
     def with_ends(self, ends: Set[int]) -> Zoning:
         return Zoning(self.zones, self.ends | ends)
 
