@@ -116,12 +116,9 @@ class _Tracked:
                     used.update(dict.fromkeys(self.problem.inputs[operation]))
         least = LEAST * self.problem.available
         chosen = [value for value in used if value not in self.values and self.problem.size[value] >= least]
-        return any(
-            [
-                self._add(value, max(MOST_SETS, MOST_WORK // len(self.run)))
-                for value in sorted(chosen, key=lambda value: -self.problem.size[value])
-            ]
-        )
+        most = max(MOST_SETS, MOST_WORK // len(self.run))
+        added = [self._add(value, most) for value in sorted(chosen, key=lambda value: -self.problem.size[value])]
+        return any(added)
 
     def _add(self, value: int, most: int = MOST_SETS) -> bool:
         size, bit = self.problem.size[value], 1 << len(self.values)
@@ -175,12 +172,14 @@ class _Passage:
         scratch = np.empty_like(cost), np.empty_like(peak)
         ways = (self.taken, self.drops, self.again, self.since, self.workspace, price, self.steps, self.step_workspace)
         settled = np.empty((len(self.run), len(self.sets)))
-        pass_through(*ways, limit, cost, peak, *scratch, settled)
+        settled_peak = np.empty(settled.shape, dtype=np.int64)
+        pass_through(*ways, limit, cost, peak, *scratch, settled, settled_peak)
         least = float(cost.min())
         if least == np.inf:
             return None
         last = int(np.flatnonzero((cost == least) & (peak == peak[cost == least].min()))[0])
-        return Level(int(peak[last]), least, self._way_to(last, limit, price, settled))
+        within = np.where(settled_peak <= peak[last], settled, np.inf)
+        return Level(int(peak[last]), least, self._way_to(last, int(peak[last]), price, within))
 
     def _way_to(self, last: int, limit: int, price: NDArray[np.float64], settled: NDArray[np.float64]) -> tuple[int, ...]:
         """The operations of a cheapest way to a set at the end, found backwards."""

@@ -113,7 +113,7 @@ def test_what_cannot_be_is_bounded_by_nothing() -> None:
 def test_a_bound_goes_on_rising_after_few_stages_have_given_what_they_can() -> None:
     """Programs of few stages end at 30: then stages are cut finer again."""
     problem = unit_chain(10, 4)
-    relaxing = Relaxing(problem, Settings(gap=1e-4))
+    relaxing = Relaxing(problem, Settings(gap=1e-4), zones=False)
     watch = Watch(120)
     chose = False
     while not relaxing.exhausted:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from chains import unit_chain
 from oracles import unrestricted_optimum
 from random_graphs import random_problem
 
@@ -16,12 +18,14 @@ from checkmate.core.events import Watch
 from checkmate.core.milp.relaxation import Relaxation, build_relaxation, reduce_problem
 from checkmate.core.milp.runs import closing_run
 from checkmate.core.problem import Problem, feasibility_floor
+from checkmate.core.search.views import recomputing_no_more
 from checkmate.core.sequence import in_stage_order, profile
 from checkmate.core.settings import Settings
 from checkmate.core.solvers import get_solver
 from checkmate.core.solvers.linear import solve_linear
 from checkmate.core.strategies.optimal import optimal
-from checkmate.core.zones import Zone, find_zone
+from checkmate.core.strategies.relaxing import Relaxing
+from checkmate.core.zones import LEVELS, Zone, find_zone
 
 
 def small_problems(first: int, count: int) -> list[tuple[int, Problem, float]]:
@@ -103,3 +107,51 @@ def test_the_whole_of_a_small_problem_as_one_zone_is_its_optimum() -> None:
             above_ideal += optimum > problem.ideal_cost
     assert compared > 50
     assert above_ideal > 10
+
+
+def test_a_way_through_a_zone_takes_and_costs_what_its_level_says() -> None:
+    """Replayed backwards, with nothing but the values that are told apart: the rest is there for nothing."""
+    ways = recomputing = 0
+    for seed, problem, _ in small_problems(180_000, 300):
+        rng = random.Random(seed)
+        start = rng.randrange(problem.count)
+        run = range(start, rng.randrange(start, problem.count) + 1)
+        zone = find_zone(problem, run)
+        for level in () if zone is None else zone.levels:
+            firsts = [
+                operation for position, operation in enumerate(level.way) if operation in run and operation not in level.way[:position]
+            ]
+            assert firsts == list(run), seed
+            again = Counter(level.way) - Counter(run)
+            assert sum(problem.cost[operation] * times for operation, times in again.items()) == pytest.approx(level.cost), seed
+            awaited: set[int] = set()
+            for operation in reversed(level.way):
+                read, made = zone.values & set(problem.inputs[operation]), zone.values & set(problem.outputs[operation])
+                taken = sum(problem.size[value] for value in awaited | read | made) + problem.workspace[operation]
+                assert taken <= level.bytes or len(zone.levels) == LEVELS, seed
+                awaited = (awaited - made) | read
+            assert all(problem.producer[value] < run.start for value in awaited), seed
+            ways += 1
+            recomputing += bool(again)
+    assert ways > 100
+    assert recomputing > 10
+
+
+def test_dear_operations_are_made_again_only_where_a_sequence_does_so() -> None:
+    problem = unit_chain(4, 8)
+    dear = recomputing_no_more(replace(problem, cost=(1.0, 5.0, 5.0, *problem.cost[3:])), (0, 1, 0, 2, 1, *range(3, problem.count)), 2.0)
+    assert [operation for operation, pinned in enumerate(dear.pinned) if pinned] == [2]
+
+
+def test_a_zone_bounds_what_ends_of_stages_do_not_see() -> None:
+    """Four layers' activations at most fit: without zones it takes many programs to find out what that costs."""
+    problem = unit_chain(10, 4)
+    bounds = []
+    for zones in (False, True):
+        relaxing = Relaxing(problem, Settings(gap=1e-4), zones=zones)
+        while relaxing.is_quick and not relaxing.exhausted:
+            relaxing.advance(Watch(60), None)
+        bounds.append(relaxing.bound)
+    assert bounds[0] < 31.0
+    assert bounds[1] == pytest.approx(35.0)
+    assert bounds[1] <= unrestricted_optimum(problem) == 35.0

@@ -9,6 +9,7 @@ from ..costs import Costs
 from ..events import Event, Watch
 from ..graph import Graph, Operation, Value
 from ..problem import Problem, build_problem
+from ..zones import find_zone
 from . import splice_kernels
 from .beside import done_beside
 from .local import walk_from
@@ -30,6 +31,7 @@ def warm_up() -> None:
         walk_from(problem, range(problem.count), 0, 1, Watch())
         find_order(problem, 0, 10, Watch())
         order_for_budget(problem, 0, 10, Watch())
+        find_zone(problem, range(problem.count))
     warm_up_splices()
 
 

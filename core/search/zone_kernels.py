@@ -64,15 +64,17 @@ def pass_through(
     next_cost: Floats,
     next_peak: Ints,
     settled: Floats,
+    settled_peak: Ints,
 ) -> None:
     """From what it costs to have each set at the beginning to what it costs at the end, and the least peak for that cost, in place.
 
-    What it costs right before each first computation is written down, to find the way back.
+    What it costs right before each first computation, and the peak until then, is written down to find the way back.
     """
     for step in range(len(step_workspace)):
         _recompute_and_drop(taken, drops, again, since, workspace, price, limit, step, cost, peak)
         for at in range(len(taken)):
             settled[step, at] = cost[at]
+            settled_peak[step, at] = peak[at]
             next_cost[at] = np.inf
             next_peak[at] = 0
         for at in range(len(taken)):

@@ -220,7 +220,7 @@ def _short_search(ordered: Problem, start: tuple[int, ...], settings: Settings, 
 
 def _linear(ordered: Problem, settings: Settings, watch: Watch) -> tuple[float, tuple[int, ...] | None]:
     """What linear relaxations say of a problem: a bound, and the last of them rounded."""
-    relaxing = Relaxing(ordered, settings, QUICKER)
+    relaxing = Relaxing(ordered, settings, QUICKER, zones=False)
     rounded: tuple[int, ...] | None = None
     while relaxing.is_quick and not relaxing.exhausted and not watch.expired:
         rounded = relaxing.advance(watch, None) or rounded

@@ -58,7 +58,7 @@ MOST_PLACES = 6
 class Relaxing:
     """The best bound so far and the stages that gave it."""
 
-    def __init__(self, problem: Problem, settings: Settings, quick: int = QUICK) -> None:
+    def __init__(self, problem: Problem, settings: Settings, quick: int = QUICK, *, zones: bool = True) -> None:
         """What takes no more than a moment is told by stages times operations."""
         self.problem = problem
         self.settings = settings
@@ -73,9 +73,9 @@ class Relaxing:
         self._cutting = Cutting(problem, self._peak, max(least, quick // self._operations))
         self._by_rounding = settings.iterations is not None
         """Integer programs are not wanted: they end by the clock."""
-        self._zonings = iter(()) if self._by_rounding else zonings(problem, QUICK // self._operations)
-        self._next_zoning = next(self._zonings, None)
-        """Zones to try."""
+        self._zonings = zonings(problem, QUICK // self._operations)
+        self._zones_left = zones and not self._by_rounding
+        """Zones to try, and whether there may be any."""
         self._zoning = NO_ZONES
         """Zones that gave a better bound than all ends of stages without them."""
         self._selecting: Selecting | None = None
@@ -93,7 +93,7 @@ class Relaxing:
     @property
     def _zones_are_next(self) -> bool:
         """Zones come when cutting takes more than a moment."""
-        return self._next_zoning is not None and (self._cutting.done or self._zoning is not NO_ZONES or not self._cutting.is_quick)
+        return self._zones_left and (self._cutting.done or self._zoning is not NO_ZONES or not self._cutting.is_quick)
 
     @property
     def is_selecting(self) -> bool:
@@ -112,8 +112,8 @@ class Relaxing:
 
     def advance(self, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
         """Solve the next program, or try some of few stages; what the solution says as a schedule, whether or not that fits."""
-        if self._zones_are_next and self._next_zoning is not None:
-            return self._try_zones(self._next_zoning, watch)
+        if self._zones_are_next:
+            return self._try_zones(watch)
         if self._selecting is not None:
             self._choose_ends(self._selecting, watch, incumbent)
             return None
@@ -148,9 +148,12 @@ class Relaxing:
             self._select()
         return found
 
-    def _try_zones(self, zoning: Zoning, watch: Watch) -> tuple[int, ...] | None:
-        """The linear program of some zones; the best of them is for whole numbers."""
-        self._next_zoning = next(self._zonings, None)
+    def _try_zones(self, watch: Watch) -> tuple[int, ...] | None:
+        """The linear program of the next zones, if there are any; the best of all is cut finer."""
+        zoning = next(self._zonings, None)
+        if zoning is None:
+            self._zones_left = False
+            return None
         relaxation = build_relaxation(self._reduced, *zoning.runs(self.problem))
         solved = solve_linear(relaxation.form, watch)
         bound = solved.bound * relaxation.unit
