@@ -6,6 +6,8 @@ import heapq
 import math
 from collections.abc import Callable, Iterator
 
+from random_graphs import random_problem
+
 from checkmate.core.problem import Problem
 
 State = tuple[int, int, frozenset[int]]
@@ -48,6 +50,13 @@ def unrestricted_optimum(problem: Problem) -> float:
                 yield problem.cost[operation], (max(stage, operation + 1), 0, live | set(problem.outputs[operation]))
 
     return _cheapest(problem, (0, 0, frozenset()), moves)
+
+
+def small_problems(first: int, count: int) -> list[tuple[int, Problem, float]]:
+    """Random problems that have a schedule, with their seeds and what the cheapest costs."""
+    drawn = [(seed, random_problem(seed, most=8)) for seed in range(first, first + count)]
+    rated = [(seed, problem, unrestricted_optimum(problem)) for seed, problem in drawn if problem.count > 2]
+    return [(seed, problem, optimum) for seed, problem, optimum in rated if optimum < math.inf]
 
 
 def _fits(problem: Problem, operation: int, live: frozenset[int]) -> bool:

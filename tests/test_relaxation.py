@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import random
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from chains import unit_chain
-from oracles import unrestricted_optimum
-from random_graphs import random_problem
+from oracles import small_problems, unrestricted_optimum
 
 from checkmate.core.costs import given_costs
 from checkmate.core.events import Watch
@@ -30,12 +28,6 @@ def random_runs(problem: Problem, seed: int) -> tuple[range, ...]:
     rng = random.Random(seed)
     cuts = {0, problem.count, *rng.sample(range(1, problem.count), rng.randrange(0, problem.count))}
     return (*(range(start, stop) for start, stop in pairwise(sorted(cuts))), *closing_run(problem))
-
-
-def small_problems(first: int, count: int) -> list[tuple[int, Problem, float]]:
-    drawn = [(seed, random_problem(seed, most=8)) for seed in range(first, first + count)]
-    rated = [(seed, problem, unrestricted_optimum(problem)) for seed, problem in drawn if problem.count > 2]
-    return [(seed, problem, optimum) for seed, problem, optimum in rated if optimum < math.inf]
 
 
 def test_no_linear_bound_exceeds_the_optimum() -> None:

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from chains import unit_chain
-from oracles import unrestricted_optimum
+from oracles import small_problems, unrestricted_optimum
 from random_graphs import random_problem
 
 from checkmate.core.events import Watch
@@ -26,12 +26,6 @@ from checkmate.core.solvers.linear import solve_linear
 from checkmate.core.strategies.optimal import optimal
 from checkmate.core.strategies.relaxing import Relaxing
 from checkmate.core.zones import LEVELS, Zone, find_zone
-
-
-def small_problems(first: int, count: int) -> list[tuple[int, Problem, float]]:
-    drawn = [(seed, random_problem(seed, most=8)) for seed in range(first, first + count)]
-    rated = [(seed, problem, unrestricted_optimum(problem)) for seed, problem in drawn if problem.count > 2]
-    return [(seed, problem, optimum) for seed, problem, optimum in rated if optimum < math.inf]
 
 
 def relaxation_with_zones(problem: Problem, seed: int, free_below: float = 0.0) -> Relaxation:

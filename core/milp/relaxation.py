@@ -91,6 +91,11 @@ class Relaxation:
         """Stages that are no zones, and could be cut."""
         return tuple(run for stage, run in enumerate(self.runs) if stage not in self.zones)
 
+    def made_on_the_way(self, stage: int) -> frozenset[int]:
+        """What ways through a zone make again, if the stage is one of the two of a zone."""
+        columns = self.zones.get(stage) or self.zones.get(stage - 1)
+        return frozenset() if columns is None else frozenset(zone_makers(self.problem, columns.zone).tolist())
+
     def way(self, stage: int, values: NDArray[np.float64]) -> tuple[int, ...]:
         """The way through a zone that a solution pays for."""
         columns = self.zones[stage]

@@ -35,10 +35,12 @@ MOST_DOUBLINGS = 5
 ROUNDS_BESIDE = 4
 ROUNDS_BESIDE_CHOOSING = 8
 ROUNDS_BESIDE_ZONES = 2
+ROUNDS_AFTER_ZONES = 8
 QUICKLY_SOLVED = 150
 QUICKLY_SEARCHED = 1000
-"""Rounds of search beside an integer program, which takes its time, and beside the many that choose a few stages. On graphs up to the first
-size, whose programs are quick, only one; up to the second twice as many with every program."""
+"""Rounds of search beside an integer program, which takes its time, beside the many that choose a few stages, beside one with zones, which
+is quick, and after the last of those. On graphs up to the first size, whose programs are quick, only one; up to the second twice as many
+with every program."""
 MOST_BELIEFS = 3
 """A relaxation is believed about operations that cost more than half of the gap, a quarter or an eighth, in turn."""
 FAR = 0.005
@@ -92,6 +94,8 @@ class _Auto:
         self.lowest = tuple(range(problem.count))
         self.descents = 0
         """Where the last descent to the budget ended, and how many there were."""
+        self.zoned = False
+        """Do relaxations know zones? Then their schedules are worth searching from even when there is nothing left to cut."""
         self.relaxed: list[tuple[int, ...]] = []
         """What relaxations gave, the last one last, each of which may take a little too much."""
 
@@ -104,6 +108,8 @@ class _Auto:
         self.relax()
         if self.best is None and not self.done:
             self.take(self.come_down())
+        if self.zoned and not self.done:
+            self.take(self.search(ROUNDS_AFTER_ZONES, WALKERS))
         if self.settings.iterations is None and not self.done:
             entries = liveness_entries(self.problem, single_runs(self.problem))
             if entries <= EXACT_ENTRIES and fits_in_time(entries, self.watch):
@@ -148,6 +154,7 @@ class _Auto:
                 self.side_by_side(partial(self.solve_relaxation, relaxing), other)
             if relaxing.bound < float("inf"):
                 self.bound = max(self.bound, relaxing.bound)
+            self.zoned = relaxing.has_zones
 
     def rounds_beside(self, relaxing: Relaxing) -> int:
         if relaxing.next_is_linear:
@@ -222,8 +229,9 @@ class _Auto:
         return tuple(found)
 
     def start_and_view(self, way: Way, best: tuple[int, ...] | None, best_cost: float) -> tuple[tuple[int, ...] | None, View]:
-        """Where a walk begins, and what it may change."""
-        if way.view < len(self.views):
+        """Where a walk begins, and what it may change. With zones, relaxations are so near that they are believed more often."""
+        plain = len(self.views) - 1
+        if way.view < plain or (way.view == plain and (way.from_best or not self.zoned)):
             return (best if way.from_best else self.relaxed_start()), self.views[way.view]
         start = self.relaxed_start()
         if start is None or best is None:

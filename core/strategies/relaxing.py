@@ -4,7 +4,8 @@ Solve the merged-stage relaxation; look where its solution would really take mor
 While the linear bound still rises, its fractional solution says where; then the integer solution does, replayed as a schedule. A replay
 that fits is a schedule as cheap as the bound, and there is nothing left to do. One that does not quite fit is where a search should begin.
 Where the integer program takes too long, or its solution far too much memory, whole numbers in few stages give the better bound: which few
-is then searched for. Without integer programs the fractions, rounded and replayed, say where to cut.
+is then searched for. Operations in a row that take much of the memory for themselves are tried as zones, and stay zones if that gives a
+better bound than all ends of stages. Without integer programs the fractions, rounded and replayed, say where to cut.
 """
 
 from __future__ import annotations
@@ -49,8 +50,10 @@ WHOLE = 20_000
 """Stages times operations of a linear program that takes no more than a moment, of one that takes less, the stages of the first one, and
 stages times operations of an integer one that may be worth its time."""
 NO_ZONES = Zoning()
+FEW = 300
 FREE_TOGETHER = 0.15
-"""What is taken to need no memory, all of it together, as a share of what the budget leaves above the least that could do."""
+"""Of graphs with more operations than the first, what is taken to need no memory, all of it together, as a share of what the budget leaves
+above the least that could do. Of smaller ones, everything counts."""
 MOST_PLACES = 6
 """Moments around which stages are made to end after an integer program."""
 
@@ -65,7 +68,7 @@ class Relaxing:
         self.bound = problem.ideal_cost
         self.exhausted = False
         """Nothing more can be gained this way."""
-        self._reduced = reduce_problem(problem, small_below(problem, FREE_TOGETHER))
+        self._reduced = reduce_problem(problem, small_below(problem, 0.0 if problem.count <= FEW else FREE_TOGETHER))
         memory = profile(problem, range(problem.count)).memory
         self._peak = memory.index(max(memory)) + 1
         self._operations = max(1, int(self._reduced.again.sum()))
@@ -179,10 +182,10 @@ class Relaxing:
         if result.status is Status.INFEASIBLE or result.values is None:
             self.exhausted = True
             return None
+        found = just_in_time(self.problem, self._as_sequence(relaxation, result.values))
         if result.status is not Status.OPTIMAL:
             self._select()
-            return None
-        found = just_in_time(self.problem, self._as_sequence(relaxation, result.values))
+            return found
         self._solved = self._cutting.best_ends
         if not self._selected and profile(self.problem, found).peak > FAR_ABOVE * self.problem.budget:
             self._select(once_more=True)
@@ -222,18 +225,25 @@ class Relaxing:
         return bound
 
     def _as_sequence(self, relaxation: Relaxation, values: NDArray[np.float64]) -> tuple[int, ...]:
+        """The recomputations of each stage, then its first computations. Through zones there are ways, which know what is made again."""
         padded = np.append(values, 0.0)
         sequence: list[int] = []
         for stage, run in enumerate(relaxation.runs):
-            sequence.extend(np.flatnonzero(padded[relaxation.compute[stage]] > 0.5).tolist())
+            again = np.flatnonzero(padded[relaxation.compute[stage]] > 0.5).tolist()
+            known = relaxation.made_on_the_way(stage)
+            sequence.extend(operation for operation in again if operation not in known)
             sequence.extend(relaxation.way(stage, values) if stage in relaxation.zones else run)
         return prune(self.problem, sequence)
 
     def _cut_where_it_exceeds(self, sequence: Sequence[int], ends: Set[int]) -> bool:
-        """Go on with stages that end around the worst moments at which the schedule takes too much too, if there are any."""
+        """Go on with stages that end around the worst moments at which the schedule takes too much too, if there are any.
+
+        With zones whole programs are quick, and better than fractions with more stages.
+        """
         more = self._where_it_exceeds(sequence, ends)
         if more:
             self._cutting.go_on(ends | more)
+            self._cutting.done = self._zoning is not NO_ZONES
         return bool(more)
 
     def _where_it_exceeds(self, sequence: Sequence[int], ends: Set[int]) -> set[int]:
