@@ -114,7 +114,8 @@ class Relaxation:
         """What a schedule that fits is here; it satisfies every row."""
         problem = self.problem
         values = np.zeros(self.form.columns + 1)
-        at, firsts = self._stages(sequence), first_computations(problem.count, sequence)
+        firsts = first_computations(problem.count, sequence)
+        at, peaks = self._stages(sequence, firsts)
         awaited = [bool(kept) for kept in problem.kept]
         stage = len(self.runs) - 1
         again: list[tuple[int, int]] = []
@@ -138,33 +139,31 @@ class Relaxation:
             values[self.keep[stage, list(problem.outputs[operation])]] = 0.0
         values[-1] = 0.0
         for stage, columns in self.zones.items():
-            inside = [position for position, where in enumerate(at) if stage <= where <= stage + 1]
-            _, peak = worst_moment(problem, columns.zone, sequence, inside)
             makers = zone_makers(problem, columns.zone)
             spent = (values[self.compute[stage : stage + 2, makers]] * np.array(problem.cost)[makers]).sum()
-            values[columns.all] = zone_start(columns.zone, peak, float(spent))
+            values[columns.all] = zone_start(columns.zone, peaks[stage], float(spent))
         return dict(enumerate(values[:-1].tolist()))
 
-    def _stages(self, sequence: Sequence[int]) -> list[int]:
-        """The stage of each position of a sequence."""
+    def _stages(self, sequence: Sequence[int], firsts: Sequence[int]) -> tuple[list[int], dict[int, int]]:
+        """The stage of each position of a sequence, and the most that large values take in each zone."""
         problem = self.problem
         stage_of = np.zeros(problem.count + 1, dtype=np.int64)
         for stage, run in enumerate(self.runs):
             stage_of[run.start : run.stop] = stage
         stage_of[problem.count] = len(self.runs) - 1
-        firsts = first_computations(problem.count, sequence)
         upcoming = problem.count
         at = [0] * len(sequence)
         for position in reversed(range(len(sequence))):
             if firsts[sequence[position]] == position:
                 upcoming = sequence[position]
             at[position] = int(stage_of[upcoming])
+        peaks: dict[int, int] = {}
         for stage, columns in self.zones.items():
             inside = [position for position, where in enumerate(at) if where == stage]
-            worst, _ = worst_moment(problem, columns.zone, sequence, inside)
+            worst, peaks[stage] = worst_moment(problem, columns.zone, sequence, inside)
             for position in inside:
                 at[position] += position > worst
-        return at
+        return at, peaks
 
 
 def reduce_problem(problem: Problem, free_below: float = 0.0) -> Reduced:

@@ -22,6 +22,19 @@ def _reach(cost: Floats, peak: Ints, at: int, new_cost: float, new_peak: int) ->
 
 
 @inner
+def _lead(
+    taken: Ints, at: int, target: int, workspace: int, price: float, limit: int, cost: Floats, peak: Ints, to_cost: Floats, to_peak: Ints
+) -> bool:
+    """Note the way that an operation leads from one set to another, if it leads anywhere and fits."""
+    if target < 0 or cost[at] == np.inf:
+        return False
+    held = taken[target] + workspace
+    if held > limit:
+        return False
+    return _reach(to_cost, to_peak, target, cost[at] + price, held if held > peak[at] else peak[at])
+
+
+@inner
 def _recompute_and_drop(
     taken: Ints, drops: Ints, again: Ints, since: Ints, workspace: Ints, price: Floats, limit: int, step: int, cost: Floats, peak: Ints
 ) -> None:
@@ -34,12 +47,7 @@ def _recompute_and_drop(
                 continue
             for at in range(len(taken)):
                 target = again[operation, at]
-                if target < 0 or cost[at] == np.inf:
-                    continue
-                held = taken[target] + workspace[operation]
-                if held <= limit:
-                    held = held if held > peak[at] else peak[at]
-                    changed |= _reach(cost, peak, target, cost[at] + price[operation], held)
+                changed |= _lead(taken, at, target, workspace[operation], price[operation], limit, cost, peak, cost, peak)
         for at in range(len(taken) - 1, -1, -1):
             if cost[at] < np.inf:
                 for value in range(drops.shape[1]):
@@ -78,12 +86,7 @@ def pass_through(
             next_cost[at] = np.inf
             next_peak[at] = 0
         for at in range(len(taken)):
-            target = steps[step, at]
-            if target < 0 or cost[at] == np.inf:
-                continue
-            held = taken[target] + step_workspace[step]
-            if held <= limit:
-                _reach(next_cost, next_peak, target, cost[at], held if held > peak[at] else peak[at])
+            _lead(taken, at, steps[step, at], step_workspace[step], 0.0, limit, cost, peak, next_cost, next_peak)
         for at in range(len(taken)):
             cost[at] = next_cost[at]
             peak[at] = next_peak[at]

@@ -161,6 +161,7 @@ class Relaxing:
         solved = solve_linear(relaxation.form, watch)
         bound = solved.bound * relaxation.unit
         self._raise_bound(bound, relaxation, watch, "linear")
+        self.exhausted = bound == np.inf
         if bound > self._cutting.best_bound:
             self._zoning = zoning
             self._cutting.go_on(zoning.ends, bound)
