@@ -1,265 +1,295 @@
 """Zones: a few first computations in a row during which large values leave little room, however often they are made again.
 
 A relaxation that looks at memory when stages end lets several large values be recomputed in one stage as if they took turns at will. Where
-only a few large values fit at once, whether they can take turns is a question of its own, and a small one: go through all sets of large
-values that fit (everything smaller taken to be there for nothing), and find the cheapest way through the zone and the least memory it
-takes at its worst moment. Of every schedule it then holds that the zone costs it at least that, and that at some moment within the zone so
-much memory is taken by large values that only the rest is left for whatever else is carried past that moment.
+only a few large values fit at once, whether they can take turns is a question of its own, and a small one: go back from the end of the zone
+through all sets of large values that may be needed (everything smaller taken to be there for nothing), and find the cheapest way through
+for every set that it may begin with, and the least memory it takes at its worst moment. Of every schedule it then holds that the zone costs
+it at least that, and that at some moment within the zone so much memory is taken by large values that only the rest is left for whatever
+else is carried past that moment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .problem import Problem
-from .search.zone_kernels import pass_through
+from .search.tables import Table, filled
+from .search.zone_kernels import MOST_VALUES, OPERATION, SETTLED, new_passage, pass_backwards
 
-MOST_VALUES = 60
-MOST_SETS = 10_000
-MOST_WORK = 400_000
-"""Values of a zone that are told apart, and sets of them that fit: more would take too long. Those that are used may make more sets, as
-long as sets times first computations are no more than the last."""
+MOST_NODES = (20_000, 1_000_000)
+"""Sets that are gone through, those of each first computation counted apart: few where that does, and no more than would take too long."""
 LARGE = (0.2, 0.1, 0.05)
 LEAST = 0.01
 """What is large, as a share of the memory there is: first the larger, then the smaller; and the least that is told apart if it is used."""
-ROUNDS = 6
+ROUNDS = 12
 """How often it is asked what is used."""
 LEVELS = 4
-"""Ways through a zone that are told apart: ever less memory for ever more cost."""
-
-Ints = NDArray[np.int64]
+"""How often it is asked what it costs to take less memory."""
+MOST_WAYS = 100
+"""Ways of a level: if there are more, fewer of the values they begin with are told apart."""
+UNITS = 10**15
+"""Costs are compared as whole numbers of this part of all work done once: sums of them do not depend on their order."""
+MOST_COST = 2**62
+DEAREST = 1.0
+MARGIN = 0.02
+WIDE_MARGIN = 0.04
+"""Ways that cost more than the first share of all work done once are not told apart if there are too many, nor those that cost that share
+more than the cheapest of their level: the smaller one while it is asked what is worth tracking."""
+STEP = 1.3
+"""Where nothing passes, dearer ways are asked for by this factor."""
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
-    """To take less than the level before, a schedule must pay this; and then it takes so many bytes at its worst moment or more."""
+class Way:
+    """Who begins with no large values but these and does not take more than the level allows pays so much or more."""
 
+    needed: frozenset[int]
+    level: int
     bytes: int
+    """Taken at the worst moment, or more."""
     cost: float
-    way: tuple[int, ...] = ()
-    """The operations of a way that costs this, first computations among them."""
+    operations: tuple[int, ...]
+    """The operations of a way that costs this, first computations among them; empty if only the cost is known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Zone:
-    """First computations in a row, the large values on which they depend, and what it takes to pass."""
+    """First computations in a row, the large values on which they depend, and the ways to pass."""
 
     run: range
     values: frozenset[int]
-    levels: tuple[Level, ...]
-    """The cheapest way first."""
+    ways: tuple[Way, ...]
+    """Every schedule goes one of these, or a worse one: it has at the beginning what the way needs, takes as much, and costs as much. If
+    there are none, there is no schedule."""
+
+    @property
+    def levels(self) -> int:
+        """Each takes less memory than the one before it, or costs more than is told apart."""
+        return 1 + max((way.level for way in self.ways), default=-1)
 
 
 def find_zone(problem: Problem, run: range) -> Zone | None:
-    """The zone of these first computations; none if they know no large values, or nothing gets through at all.
+    """The zone of these first computations; none if they know no large values, or there are too many sets of them.
 
     First only the largest values are tracked. A way that uses others as if they were there for nothing says which are worth it too.
     """
-    tracked = _Tracked(problem, run)
+    tracked: list[int] = []
+    found: list[Way] | None = None
     for share in LARGE:
-        tracked.add_all(share * problem.available)
-    if not tracked.values:
-        return None
-    levels = _Passage(problem, run, tracked.values, tracked.sets).levels()
+        wider = _all_large(problem, run, share * problem.available)
+        if wider != tracked and (ways := _ways(problem, run, wider, found or (), MARGIN)) is not None:
+            tracked, found = wider, ways
+    most = MOST_VALUES
     for _ in range(ROUNDS):
-        if not levels or not tracked.add_used(level.way for level in levels):
+        used = [] if found is None else _used(problem, run, tracked, found)[:most]
+        while used and (ways := _ways(problem, run, [*tracked, *used], found or (), MARGIN)) is None:
+            most = len(used) // 2
+            used = used[:most]
+        if not used or ways is None:
             break
-        levels = _Passage(problem, run, tracked.values, tracked.sets).levels()
-    return Zone(run, frozenset(tracked.values), levels) if levels else None
+        tracked, found = [*tracked, *used], ways
+    if found is None:
+        return None
+    found = _ways(problem, run, tracked, found, WIDE_MARGIN) or found
+    return Zone(run, frozenset(tracked), tuple(_fewer(problem, found)))
 
 
-class _Tracked:
-    """Values whose being in memory or not is told apart, and all sets of them that fit, as bits.
+def _fewer(problem: Problem, ways: Sequence[Way]) -> list[Way]:
+    """Not too many ways at any level: what the smallest of the values are needed for is given for nothing, until there are few enough."""
+    chosen: list[Way] = []
+    for level in sorted({way.level for way in ways}):
+        left = _best_of_each([way for way in ways if way.level == level])
+        values = sorted({value for way in left for value in way.needed}, key=lambda value: -problem.size[value])
+        while len(left) > MOST_WAYS and values:
+            given = {values.pop()}
+            left = _best_of_each([replace(way, needed=way.needed - given) for way in left])
+        chosen.extend(left)
+    return chosen
 
-    Those that a zone reads or makes, and those needed to make them again, the largest first and the nearest of these: each only if there
-    are not too many sets with it. What is not tracked is taken to be there for nothing.
+
+def _best_of_each(ways: Sequence[Way]) -> list[Way]:
+    """The cheapest for all that is needed, without those that are no cheaper with one value more."""
+    cheapest: dict[frozenset[int], Way] = {}
+    for way in sorted(ways, key=lambda way: way.cost):
+        cheapest.setdefault(way.needed, way)
+    return [
+        way
+        for needed, way in cheapest.items()
+        if not any((other := cheapest.get(needed - {value})) is not None and other.cost <= way.cost for value in needed)
+    ]
+
+
+def _all_large(problem: Problem, run: range, large: float) -> list[int]:
+    """All values of this size that the run reads or makes, and those they are made of, the nearest first."""
+    found: dict[int, None] = {}
+    waiting = [value for operation in run for value in (*problem.inputs[operation], *problem.outputs[operation])]
+    for value in waiting:
+        if value in found or problem.size[value] < large:
+            continue
+        found[value] = None
+        maker = problem.producer[value]
+        if not problem.pinned[maker]:
+            waiting.extend(problem.inputs[maker])
+    return list(found)
+
+
+def _used(problem: Problem, run: range, tracked: Sequence[int], ways: Sequence[Way]) -> list[int]:
+    """What else is read, as if it were there for nothing, when something is made again on the cheapest ways, the largest first."""
+    least = LEAST * problem.available
+    known = set(tracked)
+    used: dict[int, None] = {}
+    for level in range(LEVELS):
+        cheapest = min((way for way in ways if way.level == level and way.operations), key=lambda way: way.cost, default=None)
+        for operation in () if cheapest is None else _made_again(cheapest.operations, run):
+            used.update((value, None) for value in problem.inputs[operation] if value not in known and problem.size[value] >= least)
+    return sorted(used, key=lambda value: -problem.size[value])
+
+
+def _made_again(operations: Sequence[int], run: range) -> Iterator[int]:
+    made = set(run)
+    for operation in operations:
+        if operation in made:
+            made.remove(operation)
+        else:
+            yield operation
+
+
+def _ways(problem: Problem, run: range, values: Sequence[int], known: Sequence[Way], margin: float) -> list[Way] | None:
+    """All ways that are worth it, at ever less memory; none if there are too many values or sets of them.
+
+    Whoever takes less than the cheapest ways of a level is of a later one. All ways of a level count as taking what the least of them does.
+    What is known of fewer values says what ways cost at least.
     """
+    if len(values) > MOST_VALUES:
+        return None
+    passage = _Passage(problem, run, values)
+    ways: list[Way] = []
+    limit = problem.available
+    for level in range(LEVELS):
+        floor = min((way.cost for way in known if way.bytes <= limit and way.operations), default=0.0)
+        found, dearest = passage.ways(limit, floor / (problem.ideal_cost or 1.0), margin)
+        if found is None:
+            return None
+        least = min((each.peak for each in found), default=0) if level < LEVELS - 1 else passage.least
+        ways.extend(Way(each.needed, level, least, each.cost, each.operations) for each in found)
+        if dearest < np.inf:
+            ways.append(Way(frozenset(), level, least, dearest * problem.ideal_cost, ()))
+        if not found:
+            break
+        limit = least - 1
+    return ways
 
-    def __init__(self, problem: Problem, run: range) -> None:
-        self.problem = problem
-        self.run = run
-        self.values: list[int] = []
-        self.sets, self.taken = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        self.seen: set[int] = set()
-        self.waiting: list[int] = []
-        self._meet(value for operation in run for value in (*problem.inputs[operation], *problem.outputs[operation]))
 
-    def _meet(self, values: Iterable[int]) -> None:
-        fresh = [value for value in values if value not in self.seen]
-        self.seen.update(fresh)
-        self.waiting.extend(dict.fromkeys(fresh))
+class _Found(NamedTuple):
+    """A way within a limit."""
 
-    def add_all(self, large: float) -> None:
-        """All values of this size or more that can be added, and those they are made of."""
-        later: list[int] = []
-        while self.waiting:
-            value = self.waiting.pop(0)
-            if self.problem.size[value] < large:
-                later.append(value)
-            elif self._add(value) and not self.problem.pinned[self.problem.producer[value]]:
-                self._meet(self.problem.inputs[self.problem.producer[value]])
-        self.waiting = later
-
-    def add_used(self, ways: Iterable[Sequence[int]]) -> bool:
-        """Those that are read on these ways when something is made again; says whether any could be added."""
-        used: dict[int, None] = {}
-        for way in ways:
-            made = set(self.run)
-            for operation in way:
-                if operation in made:
-                    made.remove(operation)
-                else:
-                    used.update(dict.fromkeys(self.problem.inputs[operation]))
-        least = LEAST * self.problem.available
-        chosen = [value for value in used if value not in self.values and self.problem.size[value] >= least]
-        most = max(MOST_SETS, MOST_WORK // len(self.run))
-        added = [self._add(value, most) for value in sorted(chosen, key=lambda value: -self.problem.size[value])]
-        return any(added)
-
-    def _add(self, value: int, most: int = MOST_SETS) -> bool:
-        size, bit = self.problem.size[value], 1 << len(self.values)
-        fits = self.taken + size <= self.problem.available
-        if len(self.values) == MOST_VALUES or len(self.sets) + int(fits.sum()) > most:
-            return False
-        self.values.append(value)
-        self.sets = np.concatenate([self.sets, self.sets[fits] | bit])
-        self.taken = np.concatenate([self.taken, self.taken[fits] + size])
-        return True
+    needed: frozenset[int]
+    peak: int
+    cost: float
+    operations: tuple[int, ...]
 
 
 class _Passage:
-    """The ways from set to set: dropping a value, making one again, the next first computation."""
+    """The operations of a zone in terms of the values that are tracked."""
 
-    def __init__(self, problem: Problem, run: range, values: Sequence[int], sets: Ints) -> None:
+    def __init__(self, problem: Problem, run: range, values: Sequence[int]) -> None:
         self.problem = problem
-        self.sets = sets = np.sort(sets)
         self.run = run
+        self.values = values
         self.bit = {value: 1 << position for position, value in enumerate(values)}
-        self.early = self._as_bits(value for value in values if problem.producer[value] < run.start)
-        self.taken = np.zeros(len(sets), dtype=np.int64)
-        for value, bit in self.bit.items():
-            self.taken[sets & bit != 0] += problem.size[value]
-        self.makers = makers = sorted({problem.producer[value] for value in values if not problem.pinned[problem.producer[value]]})
-        self.drops = np.array([self._dropping(bit) for bit in self.bit.values()]).T.copy()
-        self.again = np.array([self._after(operation, bare=True) for operation in makers], dtype=np.int64).reshape(len(makers), len(sets))
-        self.since = np.array([max(0, operation + 1 - run.start) for operation in makers], dtype=np.int64)
-        self.workspace = np.array([problem.workspace[operation] for operation in makers], dtype=np.int64)
-        self.price = np.array([problem.cost[operation] for operation in makers], dtype=np.float64)
-        self.steps = np.array([self._after(operation, bare=False) for operation in run])
-        self.step_workspace = np.array([problem.workspace[operation] for operation in run], dtype=np.int64)
+        self.makers = sorted({problem.producer[value] for value in values if not problem.pinned[problem.producer[value]]})
+        self.groups = self._groups()
+        step_of = {operation: step for step, group in enumerate(self.groups) for operation in group}
+        self.steps = self._table([group[0] for group in self.groups], step_of)
+        self.again = self._table(self.makers, step_of)
+        self.sizes = np.array([problem.size[value] for value in values], dtype=np.int64)
 
-    def levels(self) -> tuple[Level, ...]:
-        """Ever less memory for ever more cost, down to the least there is; nothing if nothing gets through."""
-        found: list[Level] = []
-        limit = self.problem.available
-        while (way := self._cheapest(limit, self.price)) is not None:
-            if len(found) == LEVELS - 1:
-                least = self._cheapest(limit, np.zeros_like(self.price))
-                found.append(way if least is None else replace(way, bytes=least.bytes))
+    def _groups(self) -> list[list[int]]:
+        """First computations that are one step: what makes nothing that is tracked, and reads no more of it than the one before has in
+        memory anyway, is best computed right after that."""
+        groups: list[list[int]] = []
+        there = 0
+        for operation in self.run:
+            reads, makes = self._as_bits(self.problem.inputs[operation]), self._as_bits(self.problem.outputs[operation])
+            if groups and not makes and not reads & ~there:
+                groups[-1].append(operation)
+                continue
+            groups.append([operation])
+            there = reads | makes
+        return groups
+
+    @property
+    def least(self) -> int:
+        """What some first computation takes in any case."""
+        return max(
+            sum(self.problem.size[value] for value in {*self.problem.inputs[operation], *self.problem.outputs[operation]} & self.bit.keys())
+            + self.problem.workspace[operation]
+            for operation in self.run
+        )
+
+    def ways(self, limit: int, cheapest: float, margin: float) -> tuple[list[_Found] | None, float]:
+        """The ways within a limit, none if there are too many; and what those cost that are not among them, at least.
+
+        Costs are shares of all work done once; no way is cheaper than the cheapest.
+        """
+        dearest, none_below = cheapest + margin, 0.0
+        while True:
+            found = self._ways_up_to(dearest, limit)
+            if found is None:
+                return (found, 0.0) if none_below < DEAREST else ([], none_below)
+            if dearest == np.inf or (found and min(each.cost for each in found) <= (dearest - margin / 2) * self.problem.ideal_cost):
+                return found, dearest
+            if not found:
+                none_below = dearest
+            dearest = dearest + margin / 2 if found else np.inf if dearest >= DEAREST else STEP * dearest
+
+    def _ways_up_to(self, dearest: float, limit: int) -> list[_Found] | None:
+        for most in MOST_NODES:
+            passage = new_passage(self.again, self.steps, self.sizes, most)
+            pass_backwards(passage, 0, len(self.values), limit, MOST_COST if dearest == np.inf else int(dearest * UNITS))
+            totals = passage.totals[0]
+            if not totals["full"]:
                 break
-            found.append(way)
-            limit = way.bytes - 1
-        return tuple(found)
-
-    def _cheapest(self, limit: int, price: NDArray[np.float64]) -> Level | None:
-        """The least cost within a limit, and the least peak for that cost."""
-        begin = (self.sets & ~self.early == 0) & (self.taken <= limit)
-        cost, peak = np.where(begin, 0.0, np.inf), np.where(begin, self.taken, 0)
-        scratch = np.empty_like(cost), np.empty_like(peak)
-        ways = (self.taken, self.drops, self.again, self.since, self.workspace, price, self.steps, self.step_workspace)
-        settled = np.empty((len(self.run), len(self.sets)))
-        settled_peak = np.empty(settled.shape, dtype=np.int64)
-        pass_through(*ways, limit, cost, peak, *scratch, settled, settled_peak)
-        least = float(cost.min())
-        if least == np.inf:
+        else:
             return None
-        last = int(np.flatnonzero((cost == least) & (peak == peak[cost == least].min()))[0])
-        within = np.where(settled_peak <= peak[last], settled, np.inf)
-        return Level(int(peak[last]), least, self._way_to(last, int(peak[last]), price, within))
+        nodes = passage.nodes[: int(totals["nodes"])]
+        first = int(totals["first"])
+        begins = first + np.flatnonzero((nodes["step"][first:] == 0) & (nodes["state"][first:] == SETTLED))
+        links = [nodes[name].tolist() for name in ("then", "operation", "step")]
+        found = []
+        for node in begins.tolist():
+            operations = self._follow(node, *links)
+            cost = sum(self.problem.cost[operation] for operation in _made_again(operations, self.run))
+            found.append(_Found(self._as_values(int(nodes["needed"][node])), int(nodes["peak"][node]), cost, operations))
+        return found
 
-    def _way_to(self, last: int, limit: int, price: NDArray[np.float64], settled: NDArray[np.float64]) -> tuple[int, ...]:
-        """The operations of a cheapest way to a set at the end, found backwards."""
+    def _follow(self, node: int, then: Sequence[int], operation: Sequence[int], step: Sequence[int]) -> tuple[int, ...]:
         way: list[int] = []
-        at = last
-        for step in reversed(range(len(self.run))):
-            way.append(self.run[step])
-            at = self._step_to(at, step, limit, settled[step])
-            before = self._cost_before(step, limit, settled)
-            path = self._settling(at, step, limit, price, settled[step], before)
-            at = path[-1][0]
-            way.extend(operation for _, operation in path if operation >= 0)
-        return tuple(reversed(way))
+        while (following := then[node]) >= 0:
+            is_first = step[following] > step[node]
+            way.extend(self.groups[operation[node]] if is_first else (self.makers[operation[node]],))
+            node = following
+        return tuple(way)
 
-    def _step_to(self, at: int, step: int, limit: int, settled: NDArray[np.float64]) -> int:
-        """From which set the first computation of a step led to this one, at the least cost."""
-        sources = np.flatnonzero((self.steps[step] == at) & (self.taken[at] + self.step_workspace[step] <= limit))
-        return int(sources[np.argmin(settled[sources])])
-
-    def _cost_before(self, step: int, limit: int, settled: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What it costs to have each set when the step before has been made, and nothing else yet."""
-        if step == 0:
-            return np.where((self.sets & ~self.early == 0) & (self.taken <= limit), 0.0, np.inf)
-        cost = np.full(len(self.sets), np.inf)
-        able = np.flatnonzero(self.steps[step - 1] >= 0)
-        target = self.steps[step - 1, able]
-        fits = self.taken[target] + self.step_workspace[step - 1] <= limit
-        np.minimum.at(cost, target[fits], settled[step - 1, able[fits]])
-        return cost
-
-    def _settling(
-        self, at: int, step: int, limit: int, price: NDArray[np.float64], settled: NDArray[np.float64], before: NDArray[np.float64]
-    ) -> list[tuple[int, int]]:
-        """Back from a set to one that was there before anything was made again or dropped: sets, and what was made again to leave them."""
-        came: dict[int, tuple[int, int]] = {}
-        waiting = [at]
-        while (here := waiting.pop()) is not None and before[here] != settled[here]:
-            for source, operation in self._sources(here, step, limit, price, settled):
-                if source != at and source not in came:
-                    came[source] = here, operation
-                    waiting.append(source)
-        path = [(here, -1)]
-        while path[0][0] != at:
-            to, operation = came[path[0][0]]
-            path.insert(0, (to, operation))
-        return path
-
-    def _sources(self, at: int, step: int, limit: int, price: NDArray[np.float64], settled: NDArray[np.float64]) -> list[tuple[int, int]]:
-        """Sets from which this one comes at its cost: by dropping a value (-1), or by an operation that is made again."""
-        held = int(self.sets[at])
-        found = [(held | bit, -1, 0.0) for bit in self.bit.values() if not held & bit]
-        for number, operation in enumerate(self.makers):
-            made = self._as_bits(self.problem.outputs[operation])
-            if self.since[number] <= step and held & made == made and self.taken[at] + self.workspace[number] <= limit:
-                found.append((held & ~made, operation, float(price[number])))
-        sources: list[tuple[int, int]] = []
-        for source, operation, cost in found:
-            place = int(np.searchsorted(self.sets, source))
-            there = place < len(self.sets) and int(self.sets[place]) == source
-            if there and settled[place] + cost == settled[at] and (operation < 0 or self._can(source, operation)):
-                sources.append((place, operation))
-        return sources
-
-    def _can(self, held: int, operation: int) -> bool:
-        read = self._as_bits(self.problem.inputs[operation])
-        return held & read == read
+    def _table(self, operations: Sequence[int], step_of: Mapping[int, int]) -> Table:
+        problem = self.problem
+        unit = problem.ideal_cost / UNITS or 1.0
+        return filled(
+            OPERATION,
+            len(operations),
+            reads=[self._as_bits(problem.inputs[operation]) for operation in operations],
+            makes=[self._as_bits(problem.outputs[operation]) for operation in operations],
+            workspace=[problem.workspace[operation] for operation in operations],
+            price=[int(problem.cost[operation] / unit) for operation in operations],
+            since=[step_of.get(operation, -1) + 1 for operation in operations],
+        )
 
     def _as_bits(self, values: Iterable[int]) -> int:
         return sum(self.bit.get(value, 0) for value in values)
 
-    def _place(self, sets: Ints, where: NDArray[np.bool_]) -> Ints:
-        """The numbers of sets; -1 where none is wanted or that set does not fit."""
-        place = np.minimum(np.searchsorted(self.sets, sets), len(self.sets) - 1)
-        return np.where(where & (self.sets[place] == sets), place, -1)
-
-    def _dropping(self, bit: int) -> Ints:
-        return self._place(self.sets & ~bit, self.sets & bit != 0)
-
-    def _after(self, operation: int, *, bare: bool) -> Ints:
-        """Where an operation leads from each set that has what it reads. Whoever has a part of what it makes could have dropped that."""
-        read, made = self._as_bits(self.problem.inputs[operation]), self._as_bits(self.problem.outputs[operation])
-        able = self.sets & read == read
-        return self._place(self.sets | made, able & (self.sets & made == 0) if bare else able)
+    def _as_values(self, bits: int) -> frozenset[int]:
+        return frozenset(value for value, bit in self.bit.items() if bits & bit)

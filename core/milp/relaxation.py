@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from ..problem import Problem
 from ..sequence import first_computations
-from ..zones import Zone
+from ..zones import Way, Zone
 from .formulation import Scale
 from .matrix import Matrix
 from .standard_form import StandardForm
@@ -91,24 +91,26 @@ class Relaxation:
         """Stages that are no zones, and could be cut."""
         return tuple(run for stage, run in enumerate(self.runs) if stage not in self.zones)
 
-    def made_on_the_way(self, stage: int) -> frozenset[int]:
-        """What ways through a zone make again, if the stage is one of the two of a zone."""
-        columns = self.zones.get(stage) or self.zones.get(stage - 1)
-        return frozenset() if columns is None else frozenset(zone_makers(self.problem, columns.zone).tolist())
-
-    def way(self, stage: int, values: NDArray[np.float64]) -> tuple[int, ...]:
-        """The way through a zone that a solution pays for."""
+    def way(self, stage: int, values: NDArray[np.float64]) -> Way:
+        """The way through a zone that a solution goes, or goes most."""
         columns = self.zones[stage]
-        return columns.zone.levels[int((values[columns.levels] > 0.5).sum())].way
+        return columns.zone.ways[int(np.argmax(values[columns.ways]))]
 
-    def as_integers(self) -> StandardForm:
-        """The same with whole R and S: still a relaxation, and a tighter one."""
+    def closed(self, levels: Mapping[int, Set[int]]) -> StandardForm:
+        """The same for schedules that take their ways through zones at none of these levels, by stage."""
+        upper = self.form.column_upper.copy()
+        for stage, shut in levels.items():
+            upper[self.zones[stage].closed(shut)] = 0.0
+        return replace(self.form, column_upper=upper)
+
+    def as_integers(self, form: StandardForm | None = None) -> StandardForm:
+        """The same, or a form of it, with whole R and S: still a relaxation, and a tighter one."""
         integer = np.zeros(self.form.columns, dtype=np.bool_)
         integer[self.compute[self.compute >= 0]] = True
         integer[self.keep[self.keep >= 0]] = True
         for columns in self.zones.values():
-            integer[columns.levels] = True
-        return replace(self.form, integer=integer)
+            integer[columns.ways] = True
+        return replace(form or self.form, integer=integer)
 
     def start(self, sequence: Sequence[int]) -> dict[int, float]:
         """What a schedule that fits is here; it satisfies every row."""
@@ -136,12 +138,14 @@ class Relaxation:
             made_within = [value for operation in columns.zone.run for value in problem.outputs[operation]]
             values[self.keep[stage + 1, made_within]] = 1.0
         for stage, operation in again:
-            values[self.keep[stage, list(problem.outputs[operation])]] = 0.0
+            told_apart = self.zones[stage].zone.values if stage in self.zones else frozenset()
+            values[self.keep[stage, [value for value in problem.outputs[operation] if value not in told_apart]]] = 0.0
         values[-1] = 0.0
         for stage, columns in self.zones.items():
             makers = zone_makers(problem, columns.zone)
             spent = (values[self.compute[stage : stage + 2, makers]] * np.array(problem.cost)[makers]).sum()
-            values[columns.all] = zone_start(columns.zone, peaks[stage], float(spent))
+            begun_with = {value for value in columns.zone.values if self.keep[stage, value] < 0 or values[self.keep[stage, value]] > 0}
+            values[[columns.outlay, *columns.ways]] = zone_start(columns.zone, begun_with, peaks[stage], float(spent))
         return dict(enumerate(values[:-1].tolist()))
 
     def _stages(self, sequence: Sequence[int], firsts: Sequence[int]) -> tuple[list[int], dict[int, int]]:
@@ -252,7 +256,7 @@ def build_relaxation(reduced: Reduced, runs: Sequence[range], zones: Mapping[int
             once[t, operation] = once[t, reduced.joined_to[operation]]
     columns = zone_columns(zones, used)
     cost = np.array(scale.cost)
-    objective = np.zeros(used + sum(len(each.all) for each in columns.values()))
+    objective = np.zeros(used + sum(1 + len(each.ways) for each in columns.values()))
     for t in range(stages):
         chosen = np.flatnonzero(compute[t] >= 0)
         np.add.at(objective, compute[t, chosen], cost[chosen])
@@ -260,13 +264,13 @@ def build_relaxation(reduced: Reduced, runs: Sequence[range], zones: Mapping[int
     maker = reduced.producer[reduced.edge_value]
     for t, run in enumerate(runs):
         _inputs_1b(matrix, reduced, run, begins[t], compute[t], keep[t], maker, compute[t + 1] if t in zones else None, t + 1 == stages)
-        _not_both(matrix, reduced, compute[t], keep[t])
+        _not_both(matrix, reduced, compute[t], keep[t], zones[t].values if t in zones else frozenset())
         if t:
             _kept_1c(matrix, reduced, runs[t - 1], t, compute, keep)
             _once(matrix, reduced, run, begins[t], t, compute, keep, once, maker)
         if t in zones:
             exempt = _joined_on(reduced, zones[t].values)
-            add_zone(matrix, objective, problem, scale, columns[t], exempt, (compute[t], compute[t + 1]), keep[t + 1])
+            add_zone(matrix, objective, problem, scale, columns[t], exempt, (compute[t], compute[t + 1]), keep[t], keep[t + 1])
         else:
             _memory(matrix, reduced, runs[t - 1] if t - 1 in zones else run, keep[t + 1], t + 1 == stages)
     form = matrix.form(objective, sum(scale.cost))
@@ -307,9 +311,14 @@ def _inputs_1b(
     matrix.add([(-1.0, compute[reader]), (1.0, compute[maker[again]]), (1.0, keep[value])], 0.0)
 
 
-def _not_both(matrix: Matrix, reduced: Reduced, compute: Ints, keep: Ints) -> None:
-    """What a stage makes again need not have been carried into it: where a schedule does both, let S be 0, and no other row minds."""
-    values = np.flatnonzero((keep >= 0) & (compute[reduced.producer] >= 0))
+def _not_both(matrix: Matrix, reduced: Reduced, compute: Ints, keep: Ints, told_apart: Set[int]) -> None:
+    """What a stage makes again need not have been carried into it: where a schedule does both, let S be 0, and no other row minds.
+
+    But for values that are told apart in a zone: what it costs depends on what was carried into it.
+    """
+    both = (keep >= 0) & (compute[reduced.producer] >= 0)
+    both[list(told_apart)] = False
+    values = np.flatnonzero(both)
     matrix.add([(-1.0, keep[values]), (-1.0, compute[reduced.producer[values]])], -1.0)
 
 

@@ -1,10 +1,10 @@
-"""What a zone adds to the relaxation: it costs so much to pass, and at its worst moment large values leave only so much room."""
+"""What a zone adds to the relaxation: a schedule goes one of its ways, which costs so much, begins with what it needs, and leaves only so
+much room at its worst moment."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,21 +25,27 @@ class ZoneColumns:
 
     zone: Zone
     outlay: int
-    """What the zone costs beyond one recomputation of each operation before and after its worst moment, as a share of the last level."""
-    levels: Ints
-    """Whether each level but the first is paid for."""
+    """What the zone costs beyond one recomputation of each operation before and after its worst moment, as a share of its dearest way."""
+    ways: Ints
+    """Which way is gone."""
 
-    @property
-    def all(self) -> list[int]:
-        return [self.outlay, *self.levels.tolist()]
+    def level(self, values: Floats) -> Floats:
+        """How much of each level a solution goes."""
+        gone = np.zeros(self.zone.levels)
+        np.add.at(gone, [way.level for way in self.zone.ways], values[self.ways])
+        return gone
+
+    def closed(self, levels: Set[int]) -> Ints:
+        """The columns of ways of these levels."""
+        return self.ways[[way.level in levels for way in self.zone.ways]]
 
 
 def zone_columns(zones: Mapping[int, Zone], used: int) -> dict[int, ZoneColumns]:
     """Number the columns of zones, from the first that is not used."""
     columns: dict[int, ZoneColumns] = {}
     for stage, zone in sorted(zones.items()):
-        columns[stage] = ZoneColumns(zone, used, np.arange(used + 1, used + len(zone.levels)))
-        used += len(zone.levels)
+        columns[stage] = ZoneColumns(zone, used, np.arange(used + 1, used + 1 + len(zone.ways)))
+        used += 1 + len(zone.ways)
     return columns
 
 
@@ -56,26 +62,30 @@ def add_zone(
     columns: ZoneColumns,
     exempt: Bools,
     compute: tuple[Ints, Ints],
+    begins: Ints,
     carried: Ints,
 ) -> None:
-    """Whatever is carried past the worst moment, but for large values and what comes of them, fits beside a level that is paid."""
+    """One way is gone: it begins with what was carried into the zone, its cost is paid, and whatever is carried past its worst moment, but
+    for large values and what comes of them, fits beside it."""
     zone = columns.zone
-    taken = np.array([level.bytes for level in zone.levels]) / scale.bytes_unit
-    paid = np.array([level.cost for level in zone.levels]) / scale.cost_unit
+    taken = np.array([way.bytes for way in zone.ways]) / scale.bytes_unit
+    price = np.array([way.cost for way in zone.ways]) / scale.cost_unit
     early = np.array(problem.producer) < zone.run.start
+    matrix.add_long(columns.ways, np.ones(len(columns.ways)), 1.0)
     chosen = np.flatnonzero((carried >= 0) & early & ~exempt)
     size = np.array(scale.size)[chosen]
-    matrix.add_long(np.append(carried[chosen], columns.levels), np.append(-size, -np.diff(taken)), taken[0] - scale.available)
+    matrix.add_long(np.append(carried[chosen], columns.ways), np.append(-size, -taken), -scale.available)
+    for value in sorted(zone.values):
+        needing = columns.ways[[value in way.needed for way in zone.ways]]
+        if len(needing) and begins[value] >= 0:
+            matrix.add_long(np.append(needing, begins[value]), np.append(-np.ones(len(needing)), 1.0), 0.0)
     makers = zone_makers(problem, zone)
     again = np.concatenate([stage[makers] for stage in compute])
-    price = np.tile(np.array(scale.cost)[makers], len(compute))
+    worth = np.tile(np.array(scale.cost)[makers], len(compute))
     there = again >= 0
-    matrix.add_long(
-        np.concatenate([again[there], columns.levels, [columns.outlay]]), np.concatenate([price[there], -np.diff(paid), paid[-1:]]), paid[0]
-    )
-    objective[columns.outlay] = paid[-1]
-    for lower, higher in pairwise(columns.levels.tolist()):
-        matrix.add_long(np.array([lower, higher]), np.array([1.0, -1.0]), 0.0)
+    dearest = price.max(initial=0.0)
+    matrix.add_long(np.concatenate([again[there], columns.ways, [columns.outlay]]), np.concatenate([worth[there], -price, [dearest]]), 0.0)
+    objective[columns.outlay] = dearest
 
 
 def worst_moment(problem: Problem, zone: Zone, sequence: Sequence[int], inside: Sequence[int]) -> tuple[int, int]:
@@ -84,12 +94,14 @@ def worst_moment(problem: Problem, zone: Zone, sequence: Sequence[int], inside: 
     return int(inside[0]) - 1 + int(np.argmax(taken)), max(taken)
 
 
-def zone_start(zone: Zone, peak: int, spent: float) -> list[float]:
-    """What the columns of a zone are in a schedule that takes so much at the worst moment and pays so much in the rows."""
-    level = next((number for number, level in enumerate(zone.levels) if level.bytes <= peak), len(zone.levels) - 1)
-    most = zone.levels[-1].cost
-    outlay = max(0.0, zone.levels[level].cost - spent) / most if most else 0.0
-    return [outlay, *(float(number <= level) for number in range(1, len(zone.levels)))]
+def zone_start(zone: Zone, begun_with: Set[int], peak: int, spent: float) -> list[float]:
+    """What the columns of a zone are in a schedule that begins it with these values, takes so much at the worst moment and pays so much in
+    the rows."""
+    open_ways = [number for number, way in enumerate(zone.ways) if way.needed <= begun_with and way.bytes <= peak]
+    gone = min(open_ways, key=lambda number: zone.ways[number].cost)
+    dearest = max(way.cost for way in zone.ways)
+    outlay = max(0.0, zone.ways[gone].cost - spent) / dearest if dearest else 0.0
+    return [outlay, *(float(number == gone) for number in range(len(zone.ways)))]
 
 
 def _taken(problem: Problem, zone: Zone, sequence: Sequence[int], inside: Sequence[int]) -> list[int]:

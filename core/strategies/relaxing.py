@@ -231,9 +231,8 @@ class Relaxing:
         sequence: list[int] = []
         for stage, run in enumerate(relaxation.runs):
             again = np.flatnonzero(padded[relaxation.compute[stage]] > 0.5).tolist()
-            known = relaxation.made_on_the_way(stage)
-            sequence.extend(operation for operation in again if operation not in known)
-            sequence.extend(relaxation.way(stage, values) if stage in relaxation.zones else run)
+            sequence.extend(again)
+            sequence.extend((relaxation.way(stage, values).operations if stage in relaxation.zones else ()) or run)
         return prune(self.problem, sequence)
 
     def _cut_where_it_exceeds(self, sequence: Sequence[int], ends: Set[int]) -> bool:
