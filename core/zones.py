@@ -10,7 +10,7 @@ else is carried past that moment.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -123,6 +123,21 @@ def _best_of_each(ways: Sequence[Way]) -> list[Way]:
     ]
 
 
+def real_ways(problem: Problem, zone: Zone, way: Way) -> list[Way]:
+    """Ways like this one for which nearly everything that takes memory counts: the cheapest of every level, cheaper ones first.
+
+    They make nothing again that this one does not, so there may be cheaper ones; nothing is proven of them.
+    """
+    again = set(_made_again(way.operations, zone.run))
+    there = {value for operation in (*zone.run, *again) for value in (*problem.inputs[operation], *problem.outputs[operation])}
+    tracked = sorted(there, key=lambda value: (-problem.size[value], value))[:MOST_VALUES]
+    found = _ways(problem, zone.run, tracked, (way,), MARGIN, again)
+    ways = [other for other in found or () if other.operations]
+    nearest = [other for other in ways if other.needed & zone.values <= way.needed] or ways
+    levels = sorted({other.level for other in nearest})
+    return [min((other for other in nearest if other.level == level), key=lambda other: other.cost) for level in levels]
+
+
 def _all_large(problem: Problem, run: range, large: float) -> list[int]:
     """All values of this size that the run reads or makes, and those they are made of, the nearest first."""
     found: dict[int, None] = {}
@@ -138,15 +153,35 @@ def _all_large(problem: Problem, run: range, large: float) -> list[int]:
 
 
 def _used(problem: Problem, run: range, tracked: Sequence[int], ways: Sequence[Way]) -> list[int]:
-    """What else is read, as if it were there for nothing, when something is made again on the cheapest ways, the largest first."""
+    """What the cheapest ways use as if it were there for nothing, the largest first: what is read when something is made again; if there is
+    nothing of the kind, what is held at the worst moment of a way that really takes more than it should."""
+    cheapest = [
+        min(of_level, key=lambda way: way.cost)
+        for level in range(LEVELS)
+        if (of_level := [way for way in ways if way.level == level and way.operations])
+    ]
+    read = {value for way in cheapest for operation in _made_again(way.operations, run) for value in problem.inputs[operation]}
+    held = {value for way in cheapest for value in _held_at_worst(problem, way)}
     least = LEAST * problem.available
-    known = set(tracked)
-    used: dict[int, None] = {}
-    for level in range(LEVELS):
-        cheapest = min((way for way in ways if way.level == level and way.operations), key=lambda way: way.cost, default=None)
-        for operation in () if cheapest is None else _made_again(cheapest.operations, run):
-            used.update((value, None) for value in problem.inputs[operation] if value not in known and problem.size[value] >= least)
-    return sorted(used, key=lambda value: -problem.size[value])
+    for used in (read, held):
+        chosen = [value for value in used if value not in tracked and problem.size[value] >= least]
+        if chosen:
+            return sorted(chosen, key=lambda value: (-problem.size[value], value))
+    return []
+
+
+def _held_at_worst(problem: Problem, way: Way) -> set[int]:
+    """What is in memory beside what is just read and made when a way takes most, everything counted; if that is more than it should."""
+    awaited: set[int] = set()
+    worst = way.bytes
+    held: set[int] = set()
+    for operation in reversed(way.operations):
+        now = {*problem.inputs[operation], *problem.outputs[operation]}
+        taken = sum(problem.size[value] for value in awaited | now) + problem.workspace[operation]
+        if taken > worst:
+            worst, held = taken, awaited - now
+        awaited = awaited.difference(problem.outputs[operation]).union(problem.inputs[operation])
+    return held
 
 
 def _made_again(operations: Sequence[int], run: range) -> Iterator[int]:
@@ -158,15 +193,17 @@ def _made_again(operations: Sequence[int], run: range) -> Iterator[int]:
             yield operation
 
 
-def _ways(problem: Problem, run: range, values: Sequence[int], known: Sequence[Way], margin: float) -> list[Way] | None:
+def _ways(
+    problem: Problem, run: range, values: Sequence[int], known: Sequence[Way], margin: float, again: Set[int] | None = None
+) -> list[Way] | None:
     """All ways that are worth it, at ever less memory; none if there are too many values or sets of them.
 
     Whoever takes less than the cheapest ways of a level is of a later one. All ways of a level count as taking what the least of them does.
-    What is known of fewer values says what ways cost at least.
+    What is known of fewer values says what ways cost at least. What may be made again can be limited; that proves nothing.
     """
     if len(values) > MOST_VALUES:
         return None
-    passage = _Passage(problem, run, values)
+    passage = _Passage(problem, run, values, again)
     ways: list[Way] = []
     limit = problem.available
     for level in range(LEVELS):
@@ -196,12 +233,13 @@ class _Found(NamedTuple):
 class _Passage:
     """The operations of a zone in terms of the values that are tracked."""
 
-    def __init__(self, problem: Problem, run: range, values: Sequence[int]) -> None:
+    def __init__(self, problem: Problem, run: range, values: Sequence[int], again: Set[int] | None) -> None:
         self.problem = problem
         self.run = run
         self.values = values
         self.bit = {value: 1 << position for position, value in enumerate(values)}
-        self.makers = sorted({problem.producer[value] for value in values if not problem.pinned[problem.producer[value]]})
+        makers = {problem.producer[value] for value in values if not problem.pinned[problem.producer[value]]}
+        self.makers = sorted(makers if again is None else makers & again)
         self.groups = self._groups()
         step_of = {operation: step for step, group in enumerate(self.groups) for operation in group}
         self.steps = self._table([group[0] for group in self.groups], step_of)

@@ -270,7 +270,8 @@ def build_relaxation(reduced: Reduced, runs: Sequence[range], zones: Mapping[int
             _once(matrix, reduced, run, begins[t], t, compute, keep, once, maker)
         if t in zones:
             exempt = _joined_on(reduced, zones[t].values)
-            add_zone(matrix, objective, problem, scale, columns[t], exempt, (compute[t], compute[t + 1]), keep[t], keep[t + 1])
+            again = compute[t], compute[t + 1]
+            add_zone(matrix, objective, problem, scale, columns[t], exempt, again, reduced.counted, keep[t], keep[t + 1])
         else:
             _memory(matrix, reduced, runs[t - 1] if t - 1 in zones else run, keep[t + 1], t + 1 == stages)
     form = matrix.form(objective, sum(scale.cost))

@@ -62,11 +62,12 @@ def add_zone(
     columns: ZoneColumns,
     exempt: Bools,
     compute: tuple[Ints, Ints],
+    counted: Bools,
     begins: Ints,
     carried: Ints,
 ) -> None:
     """One way is gone: it begins with what was carried into the zone, its cost is paid, and whatever is carried past its worst moment, but
-    for large values and what comes of them, fits beside it."""
+    for large values and what comes of them, fits beside it. What takes memory but has no column is never carried so far."""
     zone = columns.zone
     taken = np.array([way.bytes for way in zone.ways]) / scale.bytes_unit
     price = np.array([way.cost for way in zone.ways]) / scale.cost_unit
@@ -77,8 +78,9 @@ def add_zone(
     matrix.add_long(np.append(carried[chosen], columns.ways), np.append(-size, -taken), -scale.available)
     for value in sorted(zone.values):
         needing = columns.ways[[value in way.needed for way in zone.ways]]
-        if len(needing) and begins[value] >= 0:
-            matrix.add_long(np.append(needing, begins[value]), np.append(-np.ones(len(needing)), 1.0), 0.0)
+        if len(needing) and counted[value]:
+            begun_with = begins[[value]] if begins[value] >= 0 else begins[:0]
+            matrix.add_long(np.append(needing, begun_with), np.append(-np.ones(len(needing)), np.ones(len(begun_with))), 0.0)
     makers = zone_makers(problem, zone)
     again = np.concatenate([stage[makers] for stage in compute])
     worth = np.tile(np.array(scale.cost)[makers], len(compute))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..events import Watch
-from ..grouping import Grouped, group_operations, small_below
+from ..grouping import Grouped, group_operations, pass_zones, small_below
 from ..problem import Problem
 from ..sequence import just_in_time
 from .fitting import cheapest_that_fits
@@ -27,6 +27,8 @@ QUICK_SPLICES = 15
 neither large nor small."""
 POLISH = 2
 """The same, to improve what another view has found."""
+INSISTENT = 2
+"""Where there are zones memory is scarce: no walk should let go of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +59,31 @@ class View:
             return None
         expanded = self.grouped.expand(found)
         return cheapest_that_fits(self.problem, [expanded, just_in_time(self.problem, expanded)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ZoneView:
+    """A problem in which zones are passed on given ways, looked at in all the ways that a problem can be looked at in turn."""
+
+    problem: Problem
+    passed: Grouped
+    views: tuple[View, ...]
+    name: str = "zone search"
+
+    @staticmethod
+    def of(problem: Problem, ways: Mapping[range, Sequence[int]]) -> ZoneView:
+        passed = pass_zones(problem, ways)
+        return ZoneView(problem, passed, views_of(passed.problem))
+
+    def walk(self, start: Sequence[int], seed: int, moves: int, watch: Watch, turn: int) -> tuple[int, ...] | None:
+        """One walk, from and to sequences of the problem itself. Whose turn it is says how the problem is looked at."""
+        view = self.views[turn % len(self.views)]
+        found = view.walk(self.passed.contract(start), seed, moves, watch, INSISTENT)
+        if found is None:
+            return None
+        expanded = self.passed.expand(found)
+        better = splice_from(self.problem, expanded, seed, POLISH * moves, watch, insistence=INSISTENT)
+        return cheapest_that_fits(self.problem, [expanded] if better is None else [expanded, better])
 
 
 def views_of(problem: Problem, *, scarce: bool = False) -> tuple[View, ...]:

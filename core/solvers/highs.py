@@ -37,6 +37,8 @@ PATIENCE = 1.5
 """Seconds past the time limit, or after the wish to stop, until the process is ended."""
 _GLANCE = 0.05
 """Seconds between two looks at the clock."""
+_TELLING = 0.5
+"""Seconds between two words of progress, at least."""
 _WORKER = f"{__package__}.highs_worker"
 
 
@@ -75,7 +77,13 @@ class Highs:
     ) -> SolverResult:
         if not form.columns:
             return without_columns(form)
-        options = {"mip_rel_gap": settings.gap, "mip_abs_gap": 1e-9, "random_seed": settings.seed, "threads": settings.threads or 0}
+        options = {
+            "mip_rel_gap": settings.gap,
+            "mip_abs_gap": 1e-9,
+            "mip_min_logging_interval": _TELLING,
+            "random_seed": settings.seed,
+            "threads": settings.threads or 0,
+        }
         answer = ask(form, options, watch, start, on_progress)
         if answer.word == "kInfeasible":
             return SolverResult(Status.INFEASIBLE, Stop.FINISHED, bound=np.inf)

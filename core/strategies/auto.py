@@ -4,6 +4,7 @@ other core make schedules of them; then MILPs from the best schedule close what 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 
@@ -23,7 +24,7 @@ from .lp_rounding import round_relaxation
 from .neighbourhood import improve
 from .optimal import solve_from
 from .relaxing import Relaxing
-from .turns import Turns, Way
+from .turns import Turns, Way, ZoneTurns
 
 EXACT_ENTRIES = 400_000
 """Above this many nonzeros the exact model rarely gets anywhere in a minute: merged stages come first."""
@@ -91,6 +92,7 @@ class _Auto:
         self.views = views_of(problem)
         self.turns = Turns(len(self.views) + 1)
         """The views, and one in which what a relaxation says of dear operations is believed."""
+        self.zone_turns = ZoneTurns(problem)
         self.lowest = tuple(range(problem.count))
         self.descents = 0
         """Where the last descent to the budget ended, and how many there were."""
@@ -155,6 +157,7 @@ class _Auto:
             if relaxing.bound < float("inf"):
                 self.bound = max(self.bound, relaxing.bound)
             self.zoned = relaxing.has_zones
+            self.zone_turns.add(relaxing.passages)
 
     def rounds_beside(self, relaxing: Relaxing) -> int:
         if relaxing.next_is_linear:
@@ -206,22 +209,29 @@ class _Auto:
             if self.watch.expired or self.spent or relative_gap(best_cost, self.bound) <= self.settings.gap:
                 break
             moves = min(FIRST_MOVES, MOVES_PER_OPERATION * self.problem.count) << min(self.round // LONGER_EVERY, MOST_DOUBLINGS)
+            made: list[tuple[Way | int, str, Future[tuple[int, ...] | None]]] = []
             with walkers(self.settings.threads) as pool:
-                made = []
                 for number in range(walks):
+                    seed = self.settings.seed * 1000 + 2 * self.round + number
+                    if self.zone_turns and (self.round + number) % 2:
+                        passage, zones, times = self.zone_turns.next()
+                        start = best if times >= len(zones.views) and times % 2 else None
+                        made.append((passage, zones.name, pool.submit(zones.walk, start or everything, seed, moves, self.watch, times)))
+                        continue
                     way = self.turns.next()
                     insistence = self.turns.round % (MOST_INSISTENT + 1)
-                    seed = self.settings.seed * 1000 + 2 * self.round + number
                     start, view = self.start_and_view(way, best, best_cost)
                     made.append((way, view.name, pool.submit(view.walk, start or everything, seed, moves, self.watch, insistence)))
             self.round += 1
-            for way, name, work in made:
+            for way_or_passage, name, work in made:
                 sequence = work.result()
+                cost = float("inf") if sequence is None else profile(self.problem, sequence).cost
+                if isinstance(way_or_passage, Way):
+                    self.turns.tell(way_or_passage, failed=sequence is None or cost > best_cost * (1 + FAR))
+                else:
+                    self.zone_turns.tell(way_or_passage, cost)
                 if sequence is None:
-                    self.turns.tell(way, failed=True)
                     continue
-                cost = profile(self.problem, sequence).cost
-                self.turns.tell(way, failed=cost > best_cost * (1 + FAR))
                 found.append((name, sequence))
                 self.watch.on_event(Event(name, cost, self.bound))
                 if cost < best_cost:

@@ -9,17 +9,24 @@ in fractions. So several rules are tried, each from the start, as long as progra
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..events import Watch
 from ..problem import Problem
 
 RISE = 1e-5
 """A relative rise of the bound below this counts as none."""
 PATIENCE = 2
 """Rounds without a rise after which a rule has given what it can."""
+ENOUGH = 1e-6
+"""Excess, as a share of the available memory, that is worth no further cut."""
+LINEAR_SHARE = 0.7
+GROWTH = 4
+"""The part of a program's time that a linear one may take: with twice the stages it takes about two to this power times as long."""
 NARROWEST = 4
 WORST = 12
 """New ends of stages in one round: the narrowest places of all, and the worst of each stage."""
@@ -111,6 +118,12 @@ class Cutting:
     def best_bound(self) -> float:
         return self._best.bound
 
+    def fork(self) -> Cutting:
+        """Another that goes on from here on its own."""
+        other = copy(self)
+        other._waiting = list(self._waiting)
+        return other
+
     def go_on(self, ends: Set[int], bound: float = 0.0) -> None:
         """From other ends, which fractions did not ask for: one round, and more only if that raises the bound they gave, or the best."""
         self._begun, self._rule, self._waiting = True, _finer, []
@@ -119,6 +132,12 @@ class Cutting:
         self._level = self._best.bound
         self._without_rise = PATIENCE - 1
         self.done = False
+
+
+def growth_in_time(watch: Watch) -> Callable[[], float]:
+    """Asked after a linear program: how many times as many stages the next may have, so that there is time for it."""
+    begun, allowed = watch.elapsed, watch.remaining * LINEAR_SHARE
+    return lambda: float((allowed / max(watch.elapsed - begun, 1e-3)) ** (1 / GROWTH))
 
 
 def own_memory(problem: Problem) -> Floats:

@@ -4,45 +4,40 @@ Solve the merged-stage relaxation; look where its solution would really take mor
 While the linear bound still rises, its fractional solution says where; then the integer solution does, replayed as a schedule. A replay
 that fits is a schedule as cheap as the bound, and there is nothing left to do. One that does not quite fit is where a search should begin.
 Where the integer program takes too long, or its solution far too much memory, whole numbers in few stages give the better bound: which few
-is then searched for. Operations in a row that take much of the memory for themselves are tried as zones, and stay zones if that gives a
-better bound than all ends of stages. Without integer programs the fractions, rounded and replayed, say where to cut.
+is then searched for. Operations in a row that take much of the memory for themselves are tried as zones; if that gives a better bound than
+all ends of stages, the work goes on with them (`branching.py`). Without integer programs the fractions, rounded and replayed, say where to
+cut.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..events import Event, Watch
 from ..grouping import small_below
 from ..milp.relaxation import Relaxation, build_relaxation, reduce_problem
 from ..problem import Problem
 from ..result import Status
-from ..sequence import first_computations, just_in_time, profile, prune
+from ..sequence import profile
 from ..settings import Settings
 from ..solvers import get_solver
 from ..solvers.linear import solve_linear
 from ..solvers.whole import SAFETY, solve_whole
-from .cutting import Cutting, own_memory
-from .lp_rounding import complete
+from .branching import Branching
+from .cutting import ENOUGH, Cutting, growth_in_time, own_memory
 from .replay import memory_within
+from .rounding import as_sequence, rounded, where_it_exceeds
 from .selecting import Selecting
 from .zoning import Zoning, zonings
 
-ENOUGH = 1e-6
-"""Excess, as a share of the available memory, that is worth no further cut."""
 ALL_SHARE = 0.6
 TRIAL_SHARE = 0.15
 """The part of a program's time that goes into whole numbers in all stages, and into trying where one more of a few stages should end."""
 FAR_ABOVE = 1.5
 """A solution that takes so many times the budget, replayed, will not come down to it by and by."""
-LINEAR_SHARE = 0.7
-GROWTH = 4
-"""The part of a program's time that a linear one may take: with twice the stages it takes about two to this power times as long."""
 QUICK = 10_000
 QUICKER = 5_000
 FIRST_STAGES = 3
@@ -52,10 +47,12 @@ stages times operations of an integer one that may be worth its time."""
 NO_ZONES = Zoning()
 FEW = 300
 FREE_TOGETHER = 0.15
+FREE_BESIDE_ZONES = 0.02
 """Of graphs with more operations than the first, what is taken to need no memory, all of it together, as a share of what the budget leaves
-above the least that could do. Of smaller ones, everything counts."""
-MOST_PLACES = 6
-"""Moments around which stages are made to end after an integer program."""
+above the least that could do: less of it beside zones, which leave little. Of smaller ones, everything counts."""
+ZONE_PROGRAMS = 7
+ZONE_SHARE = 0.15
+"""Linear programs that say what zones are worth, and the part of the time that they may take."""
 
 
 class Relaxing:
@@ -68,7 +65,7 @@ class Relaxing:
         self.bound = problem.ideal_cost
         self.exhausted = False
         """Nothing more can be gained this way."""
-        self._reduced = reduce_problem(problem, small_below(problem, 0.0 if problem.count <= FEW else FREE_TOGETHER))
+        self._reduced = reduce_problem(problem, self._small(FREE_TOGETHER))
         memory = profile(problem, range(problem.count)).memory
         self._peak = memory.index(max(memory)) + 1
         self._operations = max(1, int(self._reduced.again.sum()))
@@ -78,9 +75,10 @@ class Relaxing:
         """Integer programs are not wanted: they end by the clock."""
         self._zonings = zonings(problem, QUICK // self._operations)
         self._zones_left = zones and not self._by_rounding
-        """Zones to try, and whether there may be any."""
-        self._zoning = NO_ZONES
-        """Zones that gave a better bound than all ends of stages without them."""
+        self._begun_zones = False
+        """Zones to try, whether there may be any, and whether some were tried."""
+        self._branching: Branching | None = None
+        """Zones that gave the best bound so far, better than all ends of stages without them."""
         self._selecting: Selecting | None = None
         """Integer programs of all these stages are too hard, or seem to lead nowhere; in the latter case they are tried once more."""
         self._selected = False
@@ -91,32 +89,46 @@ class Relaxing:
     @property
     def next_is_linear(self) -> bool:
         """Linear programs take milliseconds, integer ones seconds."""
-        return self._by_rounding or self._zones_are_next or (self._selecting is None and not self._cutting.done)
+        if self._by_rounding or self._zones_are_next:
+            return True
+        if self._branching is not None:
+            return self._branching.next_is_linear
+        return self._selecting is None and not self._cutting.done
 
     @property
     def _zones_are_next(self) -> bool:
         """Zones come when cutting takes more than a moment."""
-        return self._zones_left and (self._cutting.done or self._zoning is not NO_ZONES or not self._cutting.is_quick)
+        return self._zones_left and (self._cutting.done or self._begun_zones or not self._cutting.is_quick)
 
     @property
     def is_selecting(self) -> bool:
         """Have integer programs of all stages become too hard, so that a few are chosen?"""
-        return self._selecting is not None and not self._zones_are_next
+        return self._selecting is not None and self._branching is None and not self._zones_are_next
 
     @property
     def has_zones(self) -> bool:
-        """Do zones make whole programs so small that they take little longer than a round of search?"""
-        return self._zoning is not NO_ZONES and not self.is_selecting
+        """Do zones say more than ends of stages?"""
+        return self._branching is not None
+
+    @property
+    def passages(self) -> Sequence[Mapping[range, Sequence[int]]]:
+        """Real ways through zones, like those that solutions went."""
+        return () if self._branching is None else self._branching.passages
 
     @property
     def is_quick(self) -> bool:
         """Will the next program take no more than a moment?"""
-        return self.next_is_linear and (self._zones_are_next or self._cutting.is_quick)
+        if not self.next_is_linear:
+            return False
+        return self.problem.count <= FEW if self._zones_are_next or self._branching is not None else self._cutting.is_quick
 
     def advance(self, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
         """Solve the next program, or try some of few stages; what the solution says as a schedule, whether or not that fits."""
         if self._zones_are_next:
-            return self._try_zones(watch)
+            self._try_zones(watch)
+            return None
+        if self._branching is not None:
+            return self._advance_zones(self._branching, watch, incumbent)
         if self._selecting is not None:
             self._choose_ends(self._selecting, watch, incumbent)
             return None
@@ -125,14 +137,14 @@ class Relaxing:
         return self._solve_integers(self._relaxation(self._cutting.best_ends), watch, incumbent)
 
     def _relaxation(self, ends: Set[int]) -> Relaxation:
-        return build_relaxation(self._reduced, *self._zoning.with_ends(ends).runs(self.problem))
+        return build_relaxation(self._reduced, *NO_ZONES.with_ends(ends).runs(self.problem))
 
     def _raise_bound(self, bound: float, relaxation: Relaxation, watch: Watch, kind: str) -> None:
         self.bound = max(self.bound, bound)
         watch.on_event(Event("bounding", bound=self.bound, message=f"{kind} relaxation, {relaxation.described}"))
 
     def _solve_fractions(self, relaxation: Relaxation, watch: Watch) -> tuple[int, ...] | None:
-        begun, allowed = watch.elapsed, watch.remaining * LINEAR_SHARE
+        growth = growth_in_time(watch)
         solved = solve_linear(relaxation.form, watch)
         bound = solved.bound * relaxation.unit
         self._raise_bound(bound, relaxation, watch, "linear")
@@ -140,50 +152,54 @@ class Relaxing:
             self._cutting.done = True
             self.exhausted = self._by_rounding or bound == np.inf
             return None
-        found = self._rounded(relaxation, solved.values)
+        found = rounded(self._reduced, relaxation, solved.values)
         taken = memory_within(self._reduced, relaxation, solved.values)
         limit = self._reduced.scale.available * (1 + ENOUGH)
-        growth = np.inf if self._by_rounding else (allowed / max(watch.elapsed - begun, 1e-3)) ** (1 / GROWTH)
-        self._cutting.tell(bound, relaxation.open_runs, taken, limit, growth)
+        self._cutting.tell(bound, relaxation.open_runs, taken, limit, np.inf if self._by_rounding else growth())
         if self._cutting.done and self._by_rounding:
             self.exhausted = not self._cut_where_it_exceeds(found, self._cutting.next_ends)
         elif self._cutting.done and len(self._cutting.best_ends) * self._operations > WHOLE:
             self._select()
         return found
 
-    def _try_zones(self, watch: Watch) -> tuple[int, ...] | None:
-        """The linear program of the next zones, if there are any; the best of all is cut finer."""
+    def _try_zones(self, watch: Watch) -> None:
+        """What the next zones are worth, if there are any."""
+        self._begun_zones = True
         zoning = next(self._zonings, None)
         if zoning is None:
             self._zones_left = False
-            return None
-        relaxation = build_relaxation(self._reduced, *zoning.runs(self.problem))
-        solved = solve_linear(relaxation.form, watch)
-        bound = solved.bound * relaxation.unit
-        self._raise_bound(bound, relaxation, watch, "linear")
-        self.exhausted = bound == np.inf
-        if bound > self._cutting.best_bound:
-            self._zoning = zoning
-            self._cutting.go_on(zoning.ends, bound)
-        return None if solved.values is None else self._rounded(relaxation, solved.values)
+            return
+        cutting = Cutting(self.problem, self._peak, 0)
+        cutting.go_on(zoning.ends | self._cutting.best_ends)
+        reduced = reduce_problem(self.problem, self._small(FREE_BESIDE_ZONES))
+        tried = Branching(self.problem, reduced, self.settings, zoning, cutting)
+        tried.settle(watch.part(watch.remaining * ZONE_SHARE), ZONE_PROGRAMS)
+        self._take_bound(tried.bound)
+        if tried.bound > (self._cutting.best_bound if self._branching is None else self._branching.bound):
+            self._branching = tried
 
-    def _rounded(self, relaxation: Relaxation, values: NDArray[np.float64]) -> tuple[int, ...]:
-        """The schedule that keeps whatever the fractions keep more than half of."""
-        padded = np.append(values, 0.0)
-        free = np.flatnonzero(~self._reduced.counted).tolist()
-        kept = [{*np.flatnonzero(padded[row] > 0.5).tolist(), *free} for row in relaxation.keep[:-1]]
-        return just_in_time(self.problem, complete(self.problem, relaxation.runs, kept))
+    def _advance_zones(self, branching: Branching, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
+        found = None if branching.exhausted else branching.advance(watch, incumbent)
+        self._take_bound(branching.bound)
+        self.exhausted = self.exhausted or branching.exhausted
+        return found
+
+    def _take_bound(self, bound: float) -> None:
+        self.bound = max(self.bound, bound)
+        self.exhausted = self.exhausted or bound == np.inf
+
+    def _small(self, together: float) -> float:
+        return small_below(self.problem, 0.0 if self.problem.count <= FEW else together)
 
     def _solve_integers(self, relaxation: Relaxation, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
         settings = replace(self.settings, gap=self.settings.gap / 5)
         start = None if incumbent is None else relaxation.start(incumbent)
-        part = watch if self.has_zones else watch.part(watch.remaining * ALL_SHARE)
-        result = get_solver(settings.solver).solve(relaxation.as_integers(), settings, part, start)
+        result = get_solver(settings.solver).solve(relaxation.as_integers(), settings, watch.part(watch.remaining * ALL_SHARE), start)
         self._raise_bound(result.bound * relaxation.unit * (1 - SAFETY), relaxation, watch, "integer")
         if result.status is Status.INFEASIBLE or result.values is None:
             self.exhausted = True
             return None
-        found = just_in_time(self.problem, self._as_sequence(relaxation, result.values))
+        found = as_sequence(self.problem, relaxation, result.values)
         if result.status is not Status.OPTIMAL:
             self._select()
             return found
@@ -225,39 +241,9 @@ class Relaxing:
         self._raise_bound(bound, relaxation, watch, "integer")
         return bound
 
-    def _as_sequence(self, relaxation: Relaxation, values: NDArray[np.float64]) -> tuple[int, ...]:
-        """The recomputations of each stage, then its first computations. Through zones there are ways, which know what is made again."""
-        padded = np.append(values, 0.0)
-        sequence: list[int] = []
-        for stage, run in enumerate(relaxation.runs):
-            again = np.flatnonzero(padded[relaxation.compute[stage]] > 0.5).tolist()
-            sequence.extend(again)
-            sequence.extend((relaxation.way(stage, values).operations if stage in relaxation.zones else ()) or run)
-        return prune(self.problem, sequence)
-
     def _cut_where_it_exceeds(self, sequence: Sequence[int], ends: Set[int]) -> bool:
-        """Go on with stages that end around the worst moments at which the schedule takes too much too, if there are any.
-
-        With zones whole programs are quick, and better than fractions with more stages.
-        """
-        more = self._where_it_exceeds(sequence, ends)
+        """Go on with stages that end around the worst moments at which the schedule takes too much too, if there are any."""
+        more = where_it_exceeds(self.problem, sequence, ends, NO_ZONES.covers)
         if more:
             self._cutting.go_on(ends | more)
-            self._cutting.done = self._zoning is not NO_ZONES
         return bool(more)
-
-    def _where_it_exceeds(self, sequence: Sequence[int], ends: Set[int]) -> set[int]:
-        """Around the worst moment of every stage in which the schedule takes too much."""
-        memory = profile(self.problem, sequence).memory
-        upcoming = self.problem.count
-        firsts = first_computations(self.problem.count, sequence)
-        edges = sorted(ends)
-        worst: dict[int, tuple[int, int]] = {}
-        for position in reversed(range(len(sequence))):
-            if firsts[sequence[position]] == position:
-                upcoming = sequence[position]
-            if memory[position] > self.problem.budget and not self._zoning.covers(upcoming):
-                stage = bisect_right(edges, upcoming)
-                worst[stage] = max(worst.get(stage, (0, 0)), (memory[position], upcoming))
-        places = [place for _, place in sorted(worst.values(), reverse=True)[:MOST_PLACES]]
-        return {cut for place in places for cut in (place, place + 1) if 0 < cut < self.problem.count} - ends

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
+
+from ..problem import Problem
+from ..search.views import ZoneView
 
 MOST_RESTS = 3
 """Turns that a way sits out at most."""
+NEARLY = 0.02
+"""A way through zones leads nearly as far as the best if what it led to is no more than this share dearer."""
 
 
 class Way(NamedTuple):
@@ -42,3 +48,39 @@ class Turns:
         """Whether a walk led anywhere."""
         self._failed[way] = self._failed.get(way, 0) + 1 if failed else 0
         self._resting[way] = min(MOST_RESTS, self._failed[way])
+
+
+class ZoneTurns:
+    """Problems in which zones are passed on given ways: each is tried in all its views, then those go on that lead nearly as far as any."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._passages: list[Mapping[range, Sequence[int]]] = []
+        self._views: list[ZoneView] = []
+        self._times: list[int] = []
+        self._reached: list[float] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._views)
+
+    def add(self, passages: Iterable[Mapping[range, Sequence[int]]]) -> None:
+        """Ways to pass, some of which may be known."""
+        for passage in passages:
+            if passage not in self._passages:
+                self._passages.append(passage)
+                self._views.append(ZoneView.of(self._problem, passage))
+                self._times.append(0)
+                self._reached.append(float("inf"))
+
+    def next(self) -> tuple[int, ZoneView, int]:
+        """The number of the problem to search next, how it looks, and how often it had its turn."""
+        near = min(self._reached) * (1 + NEARLY)
+        numbers = range(len(self._views))
+        open_ones = [number for number in numbers if self._times[number] < len(self._views[number].views) or self._reached[number] <= near]
+        chosen = min(open_ones, key=lambda number: (self._times[number], -number))
+        self._times[chosen] += 1
+        return chosen, self._views[chosen], self._times[chosen] - 1
+
+    def tell(self, number: int, cost: float) -> None:
+        """What a walk led to; infinite if nowhere."""
+        self._reached[number] = min(self._reached[number], cost)

@@ -1,25 +1,34 @@
 """Where zones should be: around operations in a row that take much of the memory for themselves.
 
-What counts as much is not known beforehand, so several shares are tried, and the linear program of each says how good it is.
+What counts as much is not known beforehand, so several shares are tried, and the linear program of each says how good it is. A zone that
+goes on to the end of the order needs no opinion on what is left behind it, and zones that are near one another depend on each other: so
+they are tried as one, up to the end, first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..milp.relaxation import Relaxation
 from ..milp.runs import closing_run
 from ..problem import Problem
-from ..zones import Zone, find_zone
+from ..zones import Way, Zone, find_zone, real_ways
 from .cutting import own_memory
 
 SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 """Shares of the available memory that are much for an operation to take, the largest first."""
 NEAR = 10
-"""Operations that take much belong to one zone if they are no farther apart than this."""
+FAR = 100
+"""Operations that take much belong to one zone if they are no farther apart than the first, and may if no farther than the second."""
+LARGE = 0.2
+"""A zone begins with what makes a value of this share of the memory right before it."""
+LITTLE = 0.02
+"""A real way may take this share of the memory more than a way for which only large values count."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,23 +64,64 @@ class Zoning:
 def zonings(problem: Problem, most_stages: int) -> Iterator[Zoning]:
     """Zones for every share that gives any, and no more than so many stages."""
     own = own_memory(problem)
-    seen: set[tuple[range, ...]] = set()
+    tried: set[tuple[range, ...]] = set()
+    known: dict[range, Zone | None] = {}
     for share in SHARES:
-        wide = tuple(_neighbours(np.flatnonzero(own >= share).tolist()))
-        if wide in seen or 2 * len(wide) > most_stages:
-            continue
-        seen.add(wide)
-        found = [(run, find_zone(problem, run) if len(run) > 1 else None) for run in wide]
-        zones = tuple(zone for _, zone in found if zone is not None)
-        ends = frozenset(end for run, zone in found if zone is None for end in (run.start + 1, run.stop) if end < problem.count)
-        if zones:
-            yield Zoning(zones, ends)
+        narrow = np.flatnonzero(own >= share).tolist()
+        for runs in (_neighbours(problem, narrow, FAR), _neighbours(problem, narrow, NEAR)):
+            if not runs or runs in tried or 2 * len(runs) > most_stages:
+                continue
+            tried.add(runs)
+            for run in runs:
+                if run not in known:
+                    known[run] = _worth_it(find_zone(problem, run)) if len(run) > 1 else None
+            zones = tuple(zone for run in runs if (zone := known[run]) is not None)
+            ends = {end for run in runs if known[run] is None for end in (run.start + 1, run.stop)}
+            if zones:
+                yield Zoning(zones, frozenset(end for end in ends if end < problem.count))
 
 
-def _neighbours(operations: list[int]) -> Iterator[range]:
-    """Runs of operations from the first to the last of those that are near one another."""
+def _worth_it(zone: Zone | None) -> Zone | None:
+    """A zone through which there is a way for nothing, whatever the memory, says nothing."""
+    free = zone is not None and zone.levels == 1 and any(way.cost <= 0.0 for way in zone.ways)
+    return None if free else zone
+
+
+def _neighbours(problem: Problem, operations: Sequence[int], near: int) -> tuple[range, ...]:
+    """Runs of operations from the first to the last of those that are near one another; what is near the end goes on to the end."""
+    runs: list[range] = []
     begin = 0
     for position, operation in enumerate(operations):
-        if position + 1 == len(operations) or operations[position + 1] - operation > NEAR:
-            yield range(operations[begin], operation + 1)
+        if position + 1 == len(operations) or operations[position + 1] - operation > near:
+            stop = operation + 1
+            runs.append(range(_with_makers(problem, operations[begin]), problem.count if problem.count - stop <= FAR else stop))
             begin = position + 1
+    return tuple(runs)
+
+
+def _with_makers(problem: Problem, start: int) -> int:
+    """Where what makes large values for an operation begins, if it comes right before it."""
+    large = LARGE * problem.available
+    while start > 0 and any(
+        problem.size[value] >= large and start in problem.consumers[value] and not problem.inputs[start - 1]
+        for value in problem.outputs[start - 1]
+    ):
+        start -= 1
+    return start
+
+
+def real_passage(problem: Problem, relaxation: Relaxation, values: NDArray[np.float64]) -> dict[range, tuple[int, ...]]:
+    """Real ways through zones like those that a solution goes, where it recomputes anything there."""
+    ways = {}
+    for stage, columns in relaxation.zones.items():
+        real = _like(problem, columns.zone, relaxation.way(stage, values))
+        if real is not None and len(real.operations) > len(columns.zone.run):
+            ways[columns.zone.run] = real.operations
+    return ways
+
+
+def _like(problem: Problem, zone: Zone, way: Way) -> Way | None:
+    """The cheapest real way that takes hardly more, or the one that takes least."""
+    real = real_ways(problem, zone, way)
+    most = way.bytes + LITTLE * problem.available
+    return next((other for other in real if other.bytes <= most), real[-1] if real else None)
