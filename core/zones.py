@@ -21,12 +21,15 @@ from .search.tables import Table, filled
 from .search.zone_kernels import MOST_VALUES, OPERATION, SETTLED, new_passage, pass_backwards
 
 MOST_NODES = (20_000, 1_000_000)
-"""Sets that are gone through, those of each first computation counted apart: few where that does, and no more than would take too long."""
+EFFORT = 2_500_000
+"""Sets that are gone through at once, those of each first computation counted apart: few where that does, and no more than would take too
+long. And in all, until what is told apart is found."""
 LARGE = (0.2, 0.1, 0.05)
 LEAST = 0.01
 """What is large, as a share of the memory there is: first the larger, then the smaller; and the least that is told apart if it is used."""
 ROUNDS = 12
-"""How often it is asked what is used."""
+HARDLY = 1e-3
+"""How often it is asked what is used; not any more when real ways cost and take hardly more, as shares of all work and all memory."""
 LEVELS = 4
 """How often it is asked what it costs to take less memory."""
 MOST_WAYS = 100
@@ -79,22 +82,23 @@ def find_zone(problem: Problem, run: range) -> Zone | None:
     """
     tracked: list[int] = []
     found: list[Way] | None = None
+    effort = _Effort(EFFORT)
     for share in LARGE:
         wider = _all_large(problem, run, share * problem.available)
-        if wider != tracked and (ways := _ways(problem, run, wider, found or (), MARGIN)) is not None:
+        if wider != tracked and (ways := _ways(problem, run, wider, found or (), MARGIN, effort)) is not None:
             tracked, found = wider, ways
+    if found is None:
+        return None
     most = MOST_VALUES
     for _ in range(ROUNDS):
-        used = [] if found is None else _used(problem, run, tracked, found)[:most]
-        while used and (ways := _ways(problem, run, [*tracked, *used], found or (), MARGIN)) is None:
+        used = [] if _is_real(problem, run, tracked, found) else _used(problem, run, tracked, found)[:most]
+        while used and (ways := _ways(problem, run, [*tracked, *used], found, MARGIN, effort)) is None:
             most = len(used) // 2
             used = used[:most]
         if not used or ways is None:
             break
         tracked, found = [*tracked, *used], ways
-    if found is None:
-        return None
-    found = _ways(problem, run, tracked, found, WIDE_MARGIN) or found
+    found = _ways(problem, run, tracked, found, WIDE_MARGIN, _Effort(EFFORT)) or found
     return Zone(run, frozenset(tracked), tuple(_fewer(problem, found)))
 
 
@@ -123,6 +127,18 @@ def _best_of_each(ways: Sequence[Way]) -> list[Way]:
     ]
 
 
+def _is_real(problem: Problem, run: range, tracked: Sequence[int], ways: Sequence[Way]) -> bool:
+    """Is there for the cheapest way of every level one that takes and costs hardly more, everything counted?"""
+    zone = Zone(run, frozenset(tracked), tuple(ways))
+    return all(
+        any(
+            real.cost <= way.cost + HARDLY * problem.ideal_cost and real.bytes <= way.bytes + HARDLY * problem.available
+            for real in real_ways(problem, zone, way)
+        )
+        for way in _cheapest_of_each_level(ways)
+    )
+
+
 def real_ways(problem: Problem, zone: Zone, way: Way) -> list[Way]:
     """Ways like this one for which nearly everything that takes memory counts: the cheapest of every level, cheaper ones first.
 
@@ -131,11 +147,15 @@ def real_ways(problem: Problem, zone: Zone, way: Way) -> list[Way]:
     again = set(_made_again(way.operations, zone.run))
     there = {value for operation in (*zone.run, *again) for value in (*problem.inputs[operation], *problem.outputs[operation])}
     tracked = sorted(there, key=lambda value: (-problem.size[value], value))[:MOST_VALUES]
-    found = _ways(problem, zone.run, tracked, (way,), MARGIN, again)
-    ways = [other for other in found or () if other.operations]
-    nearest = [other for other in ways if other.needed & zone.values <= way.needed] or ways
-    levels = sorted({other.level for other in nearest})
-    return [min((other for other in nearest if other.level == level), key=lambda other: other.cost) for level in levels]
+    ways = _ways(problem, zone.run, tracked, (way,), MARGIN, _Effort(EFFORT), again) or []
+    return _cheapest_of_each_level([other for other in ways if other.needed & zone.values <= way.needed] or ways)
+
+
+def _cheapest_of_each_level(ways: Sequence[Way]) -> list[Way]:
+    """Those that are known to the end."""
+    known = [way for way in ways if way.operations]
+    levels = sorted({way.level for way in known})
+    return [min((way for way in known if way.level == level), key=lambda way: way.cost) for level in levels]
 
 
 def _all_large(problem: Problem, run: range, large: float) -> list[int]:
@@ -155,11 +175,7 @@ def _all_large(problem: Problem, run: range, large: float) -> list[int]:
 def _used(problem: Problem, run: range, tracked: Sequence[int], ways: Sequence[Way]) -> list[int]:
     """What the cheapest ways use as if it were there for nothing, the largest first: what is read when something is made again; if there is
     nothing of the kind, what is held at the worst moment of a way that really takes more than it should."""
-    cheapest = [
-        min(of_level, key=lambda way: way.cost)
-        for level in range(LEVELS)
-        if (of_level := [way for way in ways if way.level == level and way.operations])
-    ]
+    cheapest = _cheapest_of_each_level(ways)
     read = {value for way in cheapest for operation in _made_again(way.operations, run) for value in problem.inputs[operation]}
     held = {value for way in cheapest for value in _held_at_worst(problem, way)}
     least = LEAST * problem.available
@@ -194,16 +210,22 @@ def _made_again(operations: Sequence[int], run: range) -> Iterator[int]:
 
 
 def _ways(
-    problem: Problem, run: range, values: Sequence[int], known: Sequence[Way], margin: float, again: Set[int] | None = None
+    problem: Problem,
+    run: range,
+    values: Sequence[int],
+    known: Sequence[Way],
+    margin: float,
+    effort: _Effort,
+    again: Set[int] | None = None,
 ) -> list[Way] | None:
     """All ways that are worth it, at ever less memory; none if there are too many values or sets of them.
 
-    Whoever takes less than the cheapest ways of a level is of a later one. All ways of a level count as taking what the least of them does.
+    Whoever takes less than the cheapest way of a level is of a later one, so all ways of a level count as taking what the cheapest does.
     What is known of fewer values says what ways cost at least. What may be made again can be limited; that proves nothing.
     """
     if len(values) > MOST_VALUES:
         return None
-    passage = _Passage(problem, run, values, again)
+    passage = _Passage(problem, run, values, effort, again)
     ways: list[Way] = []
     limit = problem.available
     for level in range(LEVELS):
@@ -211,7 +233,8 @@ def _ways(
         found, dearest = passage.ways(limit, floor / (problem.ideal_cost or 1.0), margin)
         if found is None:
             return None
-        least = min((each.peak for each in found), default=0) if level < LEVELS - 1 else passage.least
+        cheapest = min(found, key=lambda each: (each.cost, each.peak), default=None)
+        least = passage.least if level == LEVELS - 1 else 0 if cheapest is None else cheapest.peak
         ways.extend(Way(each.needed, level, least, each.cost, each.operations) for each in found)
         if dearest < np.inf:
             ways.append(Way(frozenset(), level, least, dearest * problem.ideal_cost, ()))
@@ -219,6 +242,13 @@ def _ways(
             break
         limit = least - 1
     return ways
+
+
+@dataclass(slots=True)
+class _Effort:
+    """How many sets may still be gone through."""
+
+    left: int
 
 
 class _Found(NamedTuple):
@@ -233,8 +263,9 @@ class _Found(NamedTuple):
 class _Passage:
     """The operations of a zone in terms of the values that are tracked."""
 
-    def __init__(self, problem: Problem, run: range, values: Sequence[int], again: Set[int] | None) -> None:
+    def __init__(self, problem: Problem, run: range, values: Sequence[int], effort: _Effort, again: Set[int] | None) -> None:
         self.problem = problem
+        self.effort = effort
         self.run = run
         self.values = values
         self.bit = {value: 1 << position for position, value in enumerate(values)}
@@ -286,10 +317,11 @@ class _Passage:
             dearest = dearest + margin / 2 if found else np.inf if dearest >= DEAREST else STEP * dearest
 
     def _ways_up_to(self, dearest: float, limit: int) -> list[_Found] | None:
-        for most in MOST_NODES:
+        for most in (most for most in MOST_NODES if most <= self.effort.left):
             passage = new_passage(self.again, self.steps, self.sizes, most)
             pass_backwards(passage, 0, len(self.values), limit, MOST_COST if dearest == np.inf else int(dearest * UNITS))
             totals = passage.totals[0]
+            self.effort.left -= int(totals["nodes"])
             if not totals["full"]:
                 break
         else:

@@ -51,6 +51,7 @@ PROGRAM_SHARE = 0.35
 CHOOSING_SHARE = 0.5
 """Of the time that is left, for the heuristics, for one program, and for choosing where few stages should end."""
 STUCK = 2
+STUCK_WITH_ZONES = 8
 DESCENT_SHARE = 0.5
 """Rounds of search without a schedule that fits, after which this part of the time that is left goes into coming down to the budget."""
 DESCENT_MOVES = 60
@@ -146,7 +147,7 @@ class _Auto:
         relaxing = Relaxing(self.problem, self.settings)
         relaxing.bound = self.bound
         while not self.done and not relaxing.exhausted:
-            stuck = self.best is None and self.round >= STUCK
+            stuck = self.best is None and self.round >= (STUCK_WITH_ZONES if self.zone_turns else STUCK)
             if relaxing.is_quick:
                 self.take(self.solve_relaxation(relaxing))
             elif relaxing.is_selecting and self.best is None and not stuck:

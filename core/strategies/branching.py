@@ -9,7 +9,7 @@ longer the lowest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,10 @@ UNDECIDED = 1e-4
 """A level that is gone less than all but this is not decided."""
 MOST_PARTS = 16
 """Parts that are bounded apart."""
+SMALL = 20_000
+SMALL_SHARE = 0.5
+"""Ends of stages times operations of an integer program that may be solved before fractions have given what they can, and the part of the
+time that it may take."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,10 +46,12 @@ class _Part:
     """The levels, by the run of the zone."""
     cutting: Cutting
     bound: float
+    decided: bool = False
+    """Does its linear program know at which levels zones are passed?"""
+    too_hard: bool = False
+    """Did an integer program take too long?"""
     ended: bool = False
     """Nothing more can be gained here."""
-    solved: bool = field(default=False)
-    """Was its linear program solved since its stages were last cut?"""
 
 
 class Branching:
@@ -58,6 +64,7 @@ class Branching:
         self.passages: list[dict[range, tuple[int, ...]]] = []
         """Real ways through the zones that solutions asked for, in the order in which they did."""
         self._reduced = reduced
+        self._operations = max(1, int(reduced.again.sum()))
         self._parts = [_Part({}, cutting, 0.0)]
 
     @property
@@ -76,7 +83,13 @@ class Branching:
 
     @property
     def next_is_linear(self) -> bool:
-        return bool(self._parts) and not self._lowest.cutting.done
+        return bool(self._parts) and not self._is_next_whole(self._lowest)
+
+    def _is_next_whole(self, part: _Part) -> bool:
+        """Whole numbers come as soon as it is decided where zones are passed, as long as that does not take too long."""
+        if part.too_hard or not part.decided:
+            return part.cutting.done
+        return part.cutting.done or len(part.cutting.next_ends) * self._operations <= SMALL
 
     @property
     def _lowest(self) -> _Part:
@@ -85,25 +98,24 @@ class Branching:
     def advance(self, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
         """Solve the next program; what the solution says as a schedule, whether or not that fits."""
         part = self._lowest
-        if not part.cutting.done:
-            return self._solve_fractions(part, watch)
-        return self._solve_integers(part, watch, incumbent)
+        if self._is_next_whole(part):
+            return self._solve_integers(part, watch, incumbent)
+        return self._solve_fractions(part, watch, cut=part.decided)
 
     def settle(self, watch: Watch, programs: int) -> None:
         """Bound apart what must be, as long as that is undecided where the bound is lowest, by no more than so many linear programs."""
         for _ in range(programs):
             part = self._lowest
-            if part.solved or part.ended or watch.expired:
+            if part.decided or part.ended or watch.expired:
                 break
             self._solve_fractions(part, watch, cut=False)
             if not self._parts:
                 break
 
-    def _solve_fractions(self, part: _Part, watch: Watch, *, cut: bool = True) -> tuple[int, ...] | None:
+    def _solve_fractions(self, part: _Part, watch: Watch, *, cut: bool) -> tuple[int, ...] | None:
         growth = growth_in_time(watch)
         relaxation = self._relaxation(part.cutting.next_ends)
         solved = solve_linear(relaxation.closed(self._by_stage(relaxation, part)), watch)
-        part.solved = True
         bound = self._raise(part, solved, relaxation, watch)
         if solved.values is None:
             if bound == np.inf:
@@ -112,17 +124,17 @@ class Branching:
             return None
         if self._divide(part, relaxation, solved.values):
             return None
+        part.decided = True
         self._note_passage(relaxation, solved.values)
         if cut:
             taken = memory_within(self._reduced, relaxation, solved.values)
             limit = self._reduced.scale.available * (1 + ENOUGH)
             part.cutting.tell(bound, relaxation.open_runs, taken, limit, growth())
-            part.solved = part.cutting.done
         return rounded(self._reduced, relaxation, solved.values)
 
     def _solve_integers(self, part: _Part, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
         """Until it is solved, or this part is no longer the lowest, or low enough to matter."""
-        ends = part.cutting.best_ends
+        ends = part.cutting.best_ends if part.cutting.done else part.cutting.next_ends
         relaxation = self._relaxation(ends)
         settings = replace(self.settings, gap=self.settings.gap / 5)
         form = relaxation.as_integers(relaxation.closed(self._by_stage(relaxation, part)))
@@ -134,7 +146,8 @@ class Branching:
             nonlocal reached
             reached = reached or (bound is not None and bound > enough)
 
-        part_watch = Watch(watch.remaining, watch.on_event, lambda: reached or watch.interrupted())
+        allowed = watch.remaining if part.cutting.done else watch.remaining * SMALL_SHARE
+        part_watch = Watch(allowed, watch.on_event, lambda: reached or watch.interrupted())
         result = get_solver(settings.solver).solve(form, settings, part_watch, start, hear)
         part.bound = max(part.bound, result.bound * relaxation.unit * (1 - SAFETY))
         self._tell(relaxation, watch, "integer")
@@ -142,14 +155,15 @@ class Branching:
             self._parts.remove(part)
             return None
         if result.values is None or result.status is not Status.OPTIMAL:
-            part.ended = not reached
+            part.ended = not reached and part.cutting.done
+            part.too_hard = part.too_hard or not reached
             return None
         self._note_passage(relaxation, result.values)
         found = as_sequence(self.problem, relaxation, result.values)
         more = where_it_exceeds(self.problem, found, ends, self.zoning.covers)
         part.ended = not more
         part.cutting.go_on(ends | more)
-        part.cutting.done = True
+        part.cutting.done = part.too_hard
         return found
 
     def _enough(self, part: _Part, incumbent: Sequence[int] | None) -> float:

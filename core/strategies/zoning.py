@@ -65,6 +65,7 @@ def zonings(problem: Problem, most_stages: int) -> Iterator[Zoning]:
     """Zones for every share that gives any, and no more than so many stages."""
     own = own_memory(problem)
     tried: set[tuple[range, ...]] = set()
+    yielded: set[tuple[Zone, ...]] = set()
     known: dict[range, Zone | None] = {}
     for share in SHARES:
         narrow = np.flatnonzero(own >= share).tolist()
@@ -76,9 +77,10 @@ def zonings(problem: Problem, most_stages: int) -> Iterator[Zoning]:
                 if run not in known:
                     known[run] = _worth_it(find_zone(problem, run)) if len(run) > 1 else None
             zones = tuple(zone for run in runs if (zone := known[run]) is not None)
-            ends = {end for run in runs if known[run] is None for end in (run.start + 1, run.stop)}
-            if zones:
-                yield Zoning(zones, frozenset(end for end in ends if end < problem.count))
+            ends = frozenset(end for run in runs if known[run] is None for end in (run.start + 1, run.stop) if end < problem.count)
+            if zones and zones not in yielded:
+                yielded.add(zones)
+                yield Zoning(zones, ends)
 
 
 def _worth_it(zone: Zone | None) -> Zone | None:
