@@ -199,7 +199,7 @@ def _read_from_outside(problem: Problem, order: Sequence[int]) -> set[int]:
 
 def _workspace(problem: Problem, order: Sequence[int], outside: Set[int], exported: Set[int], keeps_what_it_reads: bool) -> int:
     """What a group takes beyond everything it reads and gives away. What it reads is there throughout, as it may be needed again; on the
-    way through a zone it is not."""
+    way through a zone it is not, so that this may be less than nothing."""
     awaited = {*exported, *(outside if keeps_what_it_reads else ())}
     held = sum(problem.size[value] for value in awaited)
     most = 0
@@ -213,7 +213,7 @@ def _workspace(problem: Problem, order: Sequence[int], outside: Set[int], export
         held -= sum(problem.size[value] for value in dropped)
         awaited.difference_update(dropped)
     beside = sum(problem.size[value] for value in {*outside, *exported})
-    return max(0, most - beside)
+    return most - beside
 
 
 def _only_within(problem: Problem, value: int, run: range) -> bool:

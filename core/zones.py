@@ -20,8 +20,8 @@ from .problem import Problem
 from .search.tables import Table, filled
 from .search.zone_kernels import MOST_VALUES, OPERATION, SETTLED, new_passage, pass_backwards
 
-MOST_NODES = (20_000, 1_000_000)
-EFFORT = 2_500_000
+MOST_NODES = (20_000, 300_000)
+EFFORT = 800_000
 """Sets that are gone through at once, those of each first computation counted apart: few where that does, and no more than would take too
 long. And in all, until what is told apart is found."""
 LARGE = (0.2, 0.1, 0.05)
@@ -29,9 +29,11 @@ LEAST = 0.01
 """What is large, as a share of the memory there is: first the larger, then the smaller; and the least that is told apart if it is used."""
 ROUNDS = 12
 HARDLY = 1e-3
-"""How often it is asked what is used; not any more when real ways cost and take hardly more, as shares of all work and all memory."""
+"""How often it is asked what is used; not any more when real ways cost and take hardly more, as shares of all work and all memory. What
+costs hardly more is no level of its own."""
 LEVELS = 4
-"""How often it is asked what it costs to take less memory."""
+PASSES = 10
+"""How many levels of memory are told apart, and how often it is asked what it costs to take less."""
 MOST_WAYS = 100
 """Ways of a level: if there are more, fewer of the values they begin with are told apart."""
 UNITS = 10**15
@@ -142,12 +144,15 @@ def _is_real(problem: Problem, run: range, tracked: Sequence[int], ways: Sequenc
 def real_ways(problem: Problem, zone: Zone, way: Way) -> list[Way]:
     """Ways like this one for which nearly everything that takes memory counts: the cheapest of every level, cheaper ones first.
 
-    They make nothing again that this one does not, so there may be cheaper ones; nothing is proven of them.
+    They make nothing again that this one does not, and leave behind all that is read later, so there may be cheaper ones; nothing is
+    proven of them.
     """
     again = set(_made_again(way.operations, zone.run))
     there = {value for operation in (*zone.run, *again) for value in (*problem.inputs[operation], *problem.outputs[operation])}
     tracked = sorted(there, key=lambda value: (-problem.size[value], value))[:MOST_VALUES]
-    ways = _ways(problem, zone.run, tracked, (way,), MARGIN, _Effort(EFFORT), again) or []
+    made = [value for operation in zone.run for value in problem.outputs[operation]]
+    left = [value for value in made if problem.kept[value] or any(reader >= zone.run.stop for reader in problem.consumers[value])]
+    ways = _ways(problem, zone.run, tracked, (way,), MARGIN, _Effort(EFFORT), again, left) or []
     return _cheapest_of_each_level([other for other in ways if other.needed & zone.values <= way.needed] or ways)
 
 
@@ -217,28 +222,39 @@ def _ways(
     margin: float,
     effort: _Effort,
     again: Set[int] | None = None,
+    left: Iterable[int] = (),
 ) -> list[Way] | None:
     """All ways that are worth it, at ever less memory; none if there are too many values or sets of them.
 
-    Whoever takes less than the cheapest way of a level is of a later one, so all ways of a level count as taking what the cheapest does.
-    What is known of fewer values says what ways cost at least. What may be made again can be limited; that proves nothing.
+    Whoever takes less than the cheapest way of a level is of a later one, so all ways of a level count as taking what the cheapest does; or
+    what one does that is hardly dearer.
+    What is known of fewer values says what ways cost at least. What may be made again can be limited, and what is left behind in memory be
+    asked for; that proves nothing.
     """
     if len(values) > MOST_VALUES:
         return None
-    passage = _Passage(problem, run, values, effort, again)
+    passage = _Passage(problem, run, values, effort, again, left)
+    step = HARDLY * problem.ideal_cost if again is None else 0.0
     ways: list[Way] = []
+    level, cost = -1, -np.inf
     limit = problem.available
-    for level in range(LEVELS):
+    for number in range(PASSES):
         floor = min((way.cost for way in known if way.bytes <= limit and way.operations), default=0.0)
         found, dearest = passage.ways(limit, floor / (problem.ideal_cost or 1.0), margin)
         if found is None:
             return None
-        cheapest = min(found, key=lambda each: (each.cost, each.peak), default=None)
-        least = passage.least if level == LEVELS - 1 else 0 if cheapest is None else cheapest.peak
-        ways.extend(Way(each.needed, level, least, each.cost, each.operations) for each in found)
-        if dearest < np.inf:
-            ways.append(Way(frozenset(), level, least, dearest * problem.ideal_cost, ()))
-        if not found:
+        cheapest = min(found, key=lambda each: (each.cost, each.peak), default=_NONE)
+        is_new = cheapest.cost > cost + step
+        is_last = number == PASSES - 1 or level + is_new == LEVELS - 1
+        least = passage.least if found and is_last else cheapest.peak
+        if is_new:
+            level, cost = level + 1, cheapest.cost
+            ways.extend(Way(each.needed, level, least, each.cost, each.operations) for each in found)
+            if dearest < np.inf:
+                ways.append(Way(frozenset(), level, least, dearest * problem.ideal_cost, ()))
+        else:
+            ways = [replace(way, bytes=least) if way.level == level else way for way in ways]
+        if is_last or not found:
             break
         limit = least - 1
     return ways
@@ -260,10 +276,15 @@ class _Found(NamedTuple):
     operations: tuple[int, ...]
 
 
+_NONE = _Found(frozenset(), 0, float("inf"), ())
+
+
 class _Passage:
     """The operations of a zone in terms of the values that are tracked."""
 
-    def __init__(self, problem: Problem, run: range, values: Sequence[int], effort: _Effort, again: Set[int] | None) -> None:
+    def __init__(
+        self, problem: Problem, run: range, values: Sequence[int], effort: _Effort, again: Set[int] | None, left: Iterable[int]
+    ) -> None:
         self.problem = problem
         self.effort = effort
         self.run = run
@@ -271,6 +292,7 @@ class _Passage:
         self.bit = {value: 1 << position for position, value in enumerate(values)}
         makers = {problem.producer[value] for value in values if not problem.pinned[problem.producer[value]]}
         self.makers = sorted(makers if again is None else makers & again)
+        self.left = self._as_bits(left)
         self.groups = self._groups()
         step_of = {operation: step for step, group in enumerate(self.groups) for operation in group}
         self.steps = self._table([group[0] for group in self.groups], step_of)
@@ -319,7 +341,7 @@ class _Passage:
     def _ways_up_to(self, dearest: float, limit: int) -> list[_Found] | None:
         for most in (most for most in MOST_NODES if most <= self.effort.left):
             passage = new_passage(self.again, self.steps, self.sizes, most)
-            pass_backwards(passage, 0, len(self.values), limit, MOST_COST if dearest == np.inf else int(dearest * UNITS))
+            pass_backwards(passage, self.left, len(self.values), limit, MOST_COST if dearest == np.inf else int(dearest * UNITS))
             totals = passage.totals[0]
             self.effort.left -= int(totals["nodes"])
             if not totals["full"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from ..events import Watch
@@ -74,6 +74,17 @@ class ZoneView:
     def of(problem: Problem, ways: Mapping[range, Sequence[int]]) -> ZoneView:
         passed = pass_zones(problem, ways)
         return ZoneView(problem, passed, views_of(passed.problem))
+
+    def recomputing_no_more(self, again: Set[int], dear: float) -> ZoneView:
+        """The same as a plain sequence, in which operations outside zones that cost more than this are made again only if among some."""
+        cost = self.passed.problem.cost
+        chosen = {group for group, main in enumerate(self.passed.main) if main in again}
+        pinned = tuple(
+            was or (price > dear and group not in chosen)
+            for group, (was, price) in enumerate(zip(self.passed.problem.pinned, cost, strict=True))
+        )
+        passed = replace(self.passed, problem=replace(self.passed.problem, pinned=pinned))
+        return ZoneView(self.problem, passed, (View("splice search", passed.problem),), "trusting zone search")
 
     def walk(self, start: Sequence[int], seed: int, moves: int, watch: Watch, turn: int) -> tuple[int, ...] | None:
         """One walk, from and to sequences of the problem itself. Whose turn it is says how the problem is looked at."""

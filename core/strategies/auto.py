@@ -13,7 +13,7 @@ from ..milp.runs import liveness_entries, merged_runs, single_runs
 from ..problem import Problem
 from ..result import Solution, Status, Stop
 from ..search.splice import MOST_INSISTENT
-from ..search.views import View, recomputing_no_more, search_views, views_of
+from ..search.views import View, ZoneView, recomputing_no_more, search_views, views_of
 from ..search.walkers import WALKERS, walkers
 from ..sequence import profile
 from ..settings import Settings
@@ -24,7 +24,7 @@ from .lp_rounding import round_relaxation
 from .neighbourhood import improve
 from .optimal import solve_from
 from .relaxing import Relaxing
-from .turns import Turns, Way, ZoneTurns
+from .turns import Turns, Way, ZoneTurn, ZoneTurns
 
 EXACT_ENTRIES = 400_000
 """Above this many nonzeros the exact model rarely gets anywhere in a minute: merged stages come first."""
@@ -43,7 +43,9 @@ QUICKLY_SEARCHED = 1000
 is quick, and after the last of those. On graphs up to the first size, whose programs are quick, only one; up to the second twice as many
 with every program."""
 MOST_BELIEFS = 3
-"""A relaxation is believed about operations that cost more than half of the gap, a quarter or an eighth, in turn."""
+LITTLE = 0.01
+"""A relaxation is believed about operations that cost more than half of the gap, a quarter or an eighth, in turn; where there is no
+schedule so far, of what is taken for the gap."""
 FAR = 0.005
 """What a walk finds is as good as nothing if it is so much dearer than the best."""
 HEURISTICS_SHARE = 0.05
@@ -210,27 +212,28 @@ class _Auto:
             if self.watch.expired or self.spent or relative_gap(best_cost, self.bound) <= self.settings.gap:
                 break
             moves = min(FIRST_MOVES, MOVES_PER_OPERATION * self.problem.count) << min(self.round // LONGER_EVERY, MOST_DOUBLINGS)
-            made: list[tuple[Way | int, str, Future[tuple[int, ...] | None]]] = []
+            made: list[tuple[Way | ZoneTurn, str, Future[tuple[int, ...] | None]]] = []
             with walkers(self.settings.threads) as pool:
                 for number in range(walks):
                     seed = self.settings.seed * 1000 + 2 * self.round + number
                     if self.zone_turns and (self.round + number) % 2:
-                        passage, zones, times = self.zone_turns.next()
-                        start = best if times >= len(zones.views) and times % 2 else None
-                        made.append((passage, zones.name, pool.submit(zones.walk, start or everything, seed, moves, self.watch, times)))
+                        turn = self.zone_turns.next()
+                        start, zones = self.zone_start_and_view(turn, best, best_cost)
+                        look = turn.times // 2
+                        made.append((turn, zones.name, pool.submit(zones.walk, start or everything, seed, moves, self.watch, look)))
                         continue
                     way = self.turns.next()
                     insistence = self.turns.round % (MOST_INSISTENT + 1)
                     start, view = self.start_and_view(way, best, best_cost)
                     made.append((way, view.name, pool.submit(view.walk, start or everything, seed, moves, self.watch, insistence)))
             self.round += 1
-            for way_or_passage, name, work in made:
+            for turn_of, name, work in made:
                 sequence = work.result()
                 cost = float("inf") if sequence is None else profile(self.problem, sequence).cost
-                if isinstance(way_or_passage, Way):
-                    self.turns.tell(way_or_passage, failed=sequence is None or cost > best_cost * (1 + FAR))
+                if isinstance(turn_of, Way):
+                    self.turns.tell(turn_of, failed=cost > best_cost * (1 + FAR) or sequence is None)
                 else:
-                    self.zone_turns.tell(way_or_passage, cost)
+                    self.zone_turns.tell(turn_of, cost)
                 if sequence is None:
                     continue
                 found.append((name, sequence))
@@ -250,6 +253,17 @@ class _Auto:
         self.believed += 1
         dear = (best_cost - self.bound) / (1 << self.believed % MOST_BELIEFS + 1)
         return start, View("trusting search", recomputing_no_more(self.problem, start, dear))
+
+    def zone_start_and_view(
+        self, turn: ZoneTurn, best: tuple[int, ...] | None, best_cost: float
+    ) -> tuple[tuple[int, ...] | None, ZoneView]:
+        """At first from where nothing is recomputed outside zones; then from the best schedule, or from what a relaxation gave."""
+        number = turn.times // 2
+        if not turn.trusting:
+            return (None if turn.is_early else best), turn.view
+        over = LITTLE * self.bound if best is None else best_cost - self.bound
+        trusting = turn.view.recomputing_no_more(turn.again, over / (1 << number % MOST_BELIEFS + 1))
+        return (self.relaxed_start() if number % 2 else None), trusting
 
     def relaxed_start(self) -> tuple[int, ...] | None:
         """The last that a relaxation gave and one of the earlier ones in turn."""

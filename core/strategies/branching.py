@@ -26,7 +26,7 @@ from ..solvers.whole import SAFETY
 from .cutting import ENOUGH, Cutting, growth_in_time
 from .replay import memory_within
 from .rounding import as_sequence, rounded, where_it_exceeds
-from .zoning import Zoning, real_passage
+from .zoning import Passage, Zoning, real_passage
 
 UNDECIDED = 1e-4
 """A level that is gone less than all but this is not decided."""
@@ -61,8 +61,8 @@ class Branching:
         self.problem = problem
         self.settings = settings
         self.zoning = zoning
-        self.passages: list[dict[range, tuple[int, ...]]] = []
-        """Real ways through the zones that solutions asked for, in the order in which they did."""
+        self.passages: list[Passage] = []
+        """What solutions said of zones, in the order in which they did."""
         self._reduced = reduced
         self._operations = max(1, int(reduced.again.sum()))
         self._parts = [_Part({}, cutting, 0.0)]
@@ -205,5 +205,5 @@ class Branching:
 
     def _note_passage(self, relaxation: Relaxation, values: NDArray[np.float64]) -> None:
         passage = real_passage(self.problem, relaxation, values)
-        if passage and passage not in self.passages:
+        if passage is not None and passage not in self.passages:
             self.passages.append(passage)

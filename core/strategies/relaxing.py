@@ -11,7 +11,7 @@ cut.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +31,7 @@ from .cutting import ENOUGH, Cutting, growth_in_time, own_memory
 from .replay import memory_within
 from .rounding import as_sequence, rounded, where_it_exceeds
 from .selecting import Selecting
-from .zoning import Zoning, zonings
+from .zoning import Passage, Zoning, zonings
 
 ALL_SHARE = 0.6
 TRIAL_SHARE = 0.15
@@ -111,7 +111,7 @@ class Relaxing:
         return self._branching is not None
 
     @property
-    def passages(self) -> Sequence[Mapping[range, Sequence[int]]]:
+    def passages(self) -> Sequence[Passage]:
         """Real ways through zones, like those that solutions went."""
         return () if self._branching is None else self._branching.passages
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ..problem import Problem
 from ..search.views import ZoneView
+from .zoning import Passage
 
 MOST_RESTS = 3
 """Turns that a way sits out at most."""
@@ -50,37 +51,58 @@ class Turns:
         self._resting[way] = min(MOST_RESTS, self._failed[way])
 
 
+class ZoneTurn(NamedTuple):
+    """A walk in a problem in which zones are passed on given ways."""
+
+    number: int
+    view: ZoneView
+    again: frozenset[int]
+    """What a relaxation recomputes that passes zones so."""
+    times: int
+    """How often this problem had its turn before."""
+
+    @property
+    def trusting(self) -> bool:
+        """Every other time only what a relaxation recomputes may be, of what is dear."""
+        return self.times % 2 == 1
+
+    @property
+    def is_early(self) -> bool:
+        """Was it not yet looked at in all views, trusting and not?"""
+        return self.times < 2 * len(self.view.views)
+
+
 class ZoneTurns:
     """Problems in which zones are passed on given ways: each is tried in all its views, then those go on that lead nearly as far as any."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._passages: list[Mapping[range, Sequence[int]]] = []
-        self._views: list[ZoneView] = []
-        self._times: list[int] = []
+        self._turns: list[ZoneTurn] = []
+        self._ways: list[Mapping[range, Sequence[int]]] = []
         self._reached: list[float] = []
 
     def __bool__(self) -> bool:
-        return bool(self._views)
+        return bool(self._turns)
 
-    def add(self, passages: Iterable[Mapping[range, Sequence[int]]]) -> None:
-        """Ways to pass, some of which may be known."""
+    def add(self, passages: Iterable[Passage]) -> None:
+        """Ways to pass, some of which may be known: what was said last of what else is recomputed then counts."""
         for passage in passages:
-            if passage not in self._passages:
-                self._passages.append(passage)
-                self._views.append(ZoneView.of(self._problem, passage))
-                self._times.append(0)
+            if passage.ways in self._ways:
+                number = self._ways.index(passage.ways)
+                self._turns[number] = self._turns[number]._replace(again=passage.again)
+            else:
+                self._turns.append(ZoneTurn(len(self._turns), ZoneView.of(self._problem, passage.ways), passage.again, 0))
+                self._ways.append(passage.ways)
                 self._reached.append(float("inf"))
 
-    def next(self) -> tuple[int, ZoneView, int]:
-        """The number of the problem to search next, how it looks, and how often it had its turn."""
+    def next(self) -> ZoneTurn:
+        """What to search next."""
         near = min(self._reached) * (1 + NEARLY)
-        numbers = range(len(self._views))
-        open_ones = [number for number in numbers if self._times[number] < len(self._views[number].views) or self._reached[number] <= near]
-        chosen = min(open_ones, key=lambda number: (self._times[number], -number))
-        self._times[chosen] += 1
-        return chosen, self._views[chosen], self._times[chosen] - 1
+        open_ones = [turn for turn in self._turns if turn.is_early or self._reached[turn.number] <= near]
+        chosen = min(open_ones, key=lambda turn: (turn.times, -turn.number))
+        self._turns[chosen.number] = chosen._replace(times=chosen.times + 1)
+        return chosen
 
-    def tell(self, number: int, cost: float) -> None:
+    def tell(self, turn: ZoneTurn, cost: float) -> None:
         """What a walk led to; infinite if nowhere."""
-        self._reached[number] = min(self._reached[number], cost)
+        self._reached[turn.number] = min(self._reached[turn.number], cost)

@@ -2,12 +2,12 @@
 
 What counts as much is not known beforehand, so several shares are tried, and the linear program of each says how good it is. A zone that
 goes on to the end of the order needs no opinion on what is left behind it, and zones that are near one another depend on each other: so
-they are tried as one, up to the end, first.
+they are tried as one, up to the end, and apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -69,7 +69,8 @@ def zonings(problem: Problem, most_stages: int) -> Iterator[Zoning]:
     known: dict[range, Zone | None] = {}
     for share in SHARES:
         narrow = np.flatnonzero(own >= share).tolist()
-        for runs in (_neighbours(problem, narrow, FAR), _neighbours(problem, narrow, NEAR)):
+        apart = _neighbours(problem, narrow, NEAR)
+        for runs in (_to_the_end(problem, _neighbours(problem, narrow, FAR)), _to_the_end(problem, apart), apart):
             if not runs or runs in tried or 2 * len(runs) > most_stages:
                 continue
             tried.add(runs)
@@ -90,15 +91,21 @@ def _worth_it(zone: Zone | None) -> Zone | None:
 
 
 def _neighbours(problem: Problem, operations: Sequence[int], near: int) -> tuple[range, ...]:
-    """Runs of operations from the first to the last of those that are near one another; what is near the end goes on to the end."""
+    """Runs of operations from the first to the last of those that are near one another."""
     runs: list[range] = []
     begin = 0
     for position, operation in enumerate(operations):
         if position + 1 == len(operations) or operations[position + 1] - operation > near:
-            stop = operation + 1
-            runs.append(range(_with_makers(problem, operations[begin]), problem.count if problem.count - stop <= FAR else stop))
+            runs.append(range(_with_makers(problem, operations[begin]), operation + 1))
             begin = position + 1
     return tuple(runs)
+
+
+def _to_the_end(problem: Problem, runs: tuple[range, ...]) -> tuple[range, ...]:
+    """The same, but what is near the end goes on to the end."""
+    if not runs or problem.count - runs[-1].stop > FAR:
+        return runs
+    return (*runs[:-1], range(runs[-1].start, problem.count))
 
 
 def _with_makers(problem: Problem, start: int) -> int:
@@ -112,14 +119,23 @@ def _with_makers(problem: Problem, start: int) -> int:
     return start
 
 
-def real_passage(problem: Problem, relaxation: Relaxation, values: NDArray[np.float64]) -> dict[range, tuple[int, ...]]:
-    """Real ways through zones like those that a solution goes, where it recomputes anything there."""
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Real ways through zones like those that a solution of a relaxation goes, and what else it recomputes."""
+
+    ways: Mapping[range, tuple[int, ...]]
+    again: frozenset[int]
+
+
+def real_passage(problem: Problem, relaxation: Relaxation, values: NDArray[np.float64]) -> Passage | None:
+    """None if it recomputes nothing in zones."""
     ways = {}
     for stage, columns in relaxation.zones.items():
         real = _like(problem, columns.zone, relaxation.way(stage, values))
         if real is not None and len(real.operations) > len(columns.zone.run):
             ways[columns.zone.run] = real.operations
-    return ways
+    recomputed = np.append(values, 0.0)[relaxation.compute].sum(axis=0)
+    return Passage(ways, frozenset(np.flatnonzero(recomputed > 0.5).tolist())) if ways else None
 
 
 def _like(problem: Problem, zone: Zone, way: Way) -> Way | None:
