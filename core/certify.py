@@ -46,6 +46,7 @@ def run_strategy(problem: Problem, strategy: str, settings: Settings, watch: Wat
         solution = under_searched_order(problem, run, settings, watch)
     else:
         solution = run(problem, settings, watch)
+    solution = replace(solution, unfinished=None)
     seconds = watch.elapsed - begun
     if solution.sequence is None:
         return Certified(strategy, solution, None, None, False, seconds)

@@ -46,3 +46,5 @@ class Solution:
     """Which solver, formulation, parameters made it."""
     bound_scope: str = "order"
     """Whether the bound holds for the order of first computations in this schedule only, or for `any`."""
+    unfinished: object = field(default=None, compare=False, repr=False)
+    """What the strategy can go on from, if it is told so as `Known`, for the same problem in the same order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,10 @@ class Known:
     """No schedule is cheaper..."""
     bound_scope: str = "order"
     """... with first computations in the order of `sequence` (`order`), or in any order (`any`)."""
+    elsewhere: float = float("inf")
+    """What a schedule in another order costs: if nothing nearly as cheap is found soon, nobody will want this one."""
+    unfinished: object = field(default=None, compare=False, repr=False)
+    """What the same strategy left behind in an earlier run under the same order."""
 
 
 @dataclass(frozen=True, slots=True)

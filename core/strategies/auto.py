@@ -42,10 +42,14 @@ QUICKLY_SEARCHED = 1000
 """Rounds of search beside an integer program, which takes its time, beside the many that choose a few stages, beside one with zones, which
 is quick, and after the last of those. On graphs up to the first size, whose programs are quick, only one; up to the second twice as many
 with every program."""
-MOST_BELIEFS = 3
-LITTLE = 0.01
-"""A relaxation is believed about operations that cost more than half of the gap, a quarter or an eighth, in turn; where there is no
-schedule so far, of what is taken for the gap."""
+BELIEFS = (4, 2, 8)
+LITTLE = 0.02
+"""A relaxation is believed about operations that cost more than one of these parts of the gap, in turn; where there is no schedule so far,
+this share of the bound is taken for the gap."""
+OTHERS_EVERY = 4
+"""Where there are zones, every so many walks one that knows nothing of them."""
+HOPELESS = 0.05
+"""A schedule so much dearer than one in another order will not become cheaper than that."""
 FAR = 0.005
 """What a walk finds is as good as nothing if it is so much dearer than the best."""
 HEURISTICS_SHARE = 0.05
@@ -72,6 +76,8 @@ Found = tuple[tuple[str, tuple[int, ...]], ...]
 
 def auto(problem: Problem, settings: Settings, watch: Watch) -> Solution:
     """Relaxations cut ever finer for bounds, local search for schedules, MILPs from the best: for graphs of any size."""
+    if isinstance(settings.known.unfinished, _Auto):
+        return settings.known.unfinished.go_on(settings, watch)
     known = infeasible(problem) or keep_everything(problem)
     return known if known is not None else _Auto(problem, settings, watch).run()
 
@@ -103,6 +109,14 @@ class _Auto:
         """Do relaxations know zones? Then their schedules are worth searching from even when there is nothing left to cut."""
         self.relaxed: list[tuple[int, ...]] = []
         """What relaxations gave, the last one last, each of which may take a little too much."""
+        self.relaxing: Relaxing | None = None
+
+    def go_on(self, settings: Settings, watch: Watch) -> Solution:
+        """Take the work up again where it was left."""
+        self.settings = settings
+        self.watch = watch
+        self.bound = max(self.bound, settings.known.bound)
+        return self.run()
 
     def run(self) -> Solution:
         self.offer(self.settings.known.sequence, KNOWN)
@@ -129,7 +143,12 @@ class _Auto:
 
     @property
     def done(self) -> bool:
-        return self.watch.expired or self.spent or relative_gap(self.best_cost, self.bound) <= self.settings.gap
+        return self.watch.expired or self.spent or self.hopeless or relative_gap(self.best_cost, self.bound) <= self.settings.gap
+
+    @property
+    def hopeless(self) -> bool:
+        """Has searching with zones led to something, but to nothing like what is known of another order?"""
+        return self.zone_turns.begun and self.settings.known.elsewhere * (1 + HOPELESS) < self.best_cost < float("inf")
 
     @property
     def spent(self) -> bool:
@@ -146,8 +165,10 @@ class _Auto:
 
     def relax(self) -> None:
         """Bounds and schedules from the relaxation, until it has no more to give."""
-        relaxing = Relaxing(self.problem, self.settings)
-        relaxing.bound = self.bound
+        if self.relaxing is None:
+            self.relaxing = Relaxing(self.problem, self.settings)
+        relaxing = self.relaxing
+        relaxing.bound = max(relaxing.bound, self.bound)
         while not self.done and not relaxing.exhausted:
             stuck = self.best is None and self.round >= (STUCK_WITH_ZONES if self.zone_turns else STUCK)
             if relaxing.is_quick:
@@ -216,11 +237,10 @@ class _Auto:
             with walkers(self.settings.threads) as pool:
                 for number in range(walks):
                     seed = self.settings.seed * 1000 + 2 * self.round + number
-                    if self.zone_turns and (self.round + number) % 2:
+                    if self.zone_turns.is_urgent or (self.zone_turns and (self.round + number) % OTHERS_EVERY):
                         turn = self.zone_turns.next()
                         start, zones = self.zone_start_and_view(turn, best, best_cost)
-                        look = turn.times // 2
-                        made.append((turn, zones.name, pool.submit(zones.walk, start or everything, seed, moves, self.watch, look)))
+                        made.append((turn, zones.name, pool.submit(zones.walk, start or everything, seed, moves, self.watch, turn.walks)))
                         continue
                     way = self.turns.next()
                     insistence = self.turns.round % (MOST_INSISTENT + 1)
@@ -251,19 +271,18 @@ class _Auto:
         if start is None or best is None:
             return best, self.views[-1]
         self.believed += 1
-        dear = (best_cost - self.bound) / (1 << self.believed % MOST_BELIEFS + 1)
+        dear = (best_cost - self.bound) / BELIEFS[self.believed % len(BELIEFS)]
         return start, View("trusting search", recomputing_no_more(self.problem, start, dear))
 
     def zone_start_and_view(
         self, turn: ZoneTurn, best: tuple[int, ...] | None, best_cost: float
     ) -> tuple[tuple[int, ...] | None, ZoneView]:
         """At first from where nothing is recomputed outside zones; then from the best schedule, or from what a relaxation gave."""
-        number = turn.times // 2
         if not turn.trusting:
             return (None if turn.is_early else best), turn.view
         over = LITTLE * self.bound if best is None else best_cost - self.bound
-        trusting = turn.view.recomputing_no_more(turn.again, over / (1 << number % MOST_BELIEFS + 1))
-        return (self.relaxed_start() if number % 2 else None), trusting
+        trusting = turn.view.recomputing_no_more(turn.again, over / BELIEFS[turn.beliefs % len(BELIEFS)])
+        return (self.relaxed_start() if turn.beliefs % 2 else None), trusting
 
     def relaxed_start(self) -> tuple[int, ...] | None:
         """The last that a relaxation gave and one of the earlier ones in turn."""
@@ -318,7 +337,8 @@ class _Auto:
         if settings.iterations is not None:
             provenance["iterations"] = settings.iterations
         if self.best is None:
-            return Solution(Status.UNKNOWN, stopped, None, self.bound, "no schedule was found", provenance=provenance)
+            return Solution(Status.UNKNOWN, stopped, None, self.bound, "no schedule was found", provenance=provenance, unfinished=self)
         proven = relative_gap(self.best_cost, self.bound) <= settings.gap
         status, why = (Status.OPTIMAL, Stop.FINISHED) if proven else (Status.FEASIBLE, stopped)
-        return Solution(status, why, self.best, min(self.bound, self.best_cost), provenance=provenance | {"found_by": self.found_by})
+        provenance["found_by"] = self.found_by
+        return Solution(status, why, self.best, min(self.bound, self.best_cost), provenance=provenance, unfinished=self)

@@ -32,6 +32,8 @@ UNDECIDED = 1e-4
 """A level that is gone less than all but this is not decided."""
 MOST_PARTS = 16
 """Parts that are bounded apart."""
+MOST_FAILURES = 2
+"""Linear programs that may take too long before a part is given up."""
 SMALL = 20_000
 SMALL_SHARE = 0.5
 """Ends of stages times operations of an integer program that may be solved before fractions have given what they can, and the part of the
@@ -49,7 +51,10 @@ class _Part:
     decided: bool = False
     """Does its linear program know at which levels zones are passed?"""
     too_hard: bool = False
-    """Did an integer program take too long?"""
+    whole_bound: float = 0.0
+    """Did an integer program take too long, and what was proven then?"""
+    failures: int = 0
+    """Linear programs that took too long."""
     ended: bool = False
     """Nothing more can be gained here."""
 
@@ -78,6 +83,11 @@ class Branching:
         return self._lowest.cutting.next_ends
 
     @property
+    def decided(self) -> bool:
+        """Is it known at which levels zones are passed where the bound is lowest?"""
+        return not self._parts or self._lowest.decided
+
+    @property
     def exhausted(self) -> bool:
         return not self._parts or self._lowest.ended
 
@@ -87,9 +97,9 @@ class Branching:
 
     def _is_next_whole(self, part: _Part) -> bool:
         """Whole numbers come as soon as it is decided where zones are passed, as long as that does not take too long."""
-        if part.too_hard or not part.decided:
-            return part.cutting.done
-        return part.cutting.done or len(part.cutting.next_ends) * self._operations <= SMALL
+        if not part.decided:
+            return False
+        return part.cutting.done or (not part.too_hard and len(part.cutting.next_ends) * self._operations <= SMALL)
 
     @property
     def _lowest(self) -> _Part:
@@ -106,7 +116,7 @@ class Branching:
         """Bound apart what must be, as long as that is undecided where the bound is lowest, by no more than so many linear programs."""
         for _ in range(programs):
             part = self._lowest
-            if part.decided or part.ended or watch.expired:
+            if part.decided or part.failures or watch.expired:
                 break
             self._solve_fractions(part, watch, cut=False)
             if not self._parts:
@@ -120,7 +130,8 @@ class Branching:
         if solved.values is None:
             if bound == np.inf:
                 self._parts.remove(part)
-            part.cutting.done = part.ended = True
+            part.failures += 1
+            part.ended = part.failures == MOST_FAILURES
             return None
         if self._divide(part, relaxation, solved.values):
             return None
@@ -130,6 +141,7 @@ class Branching:
             taken = memory_within(self._reduced, relaxation, solved.values)
             limit = self._reduced.scale.available * (1 + ENOUGH)
             part.cutting.tell(bound, relaxation.open_runs, taken, limit, growth())
+            part.ended = part.cutting.done and part.too_hard and part.bound <= part.whole_bound
         return rounded(self._reduced, relaxation, solved.values)
 
     def _solve_integers(self, part: _Part, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
@@ -157,12 +169,13 @@ class Branching:
         if result.values is None or result.status is not Status.OPTIMAL:
             part.ended = not reached and part.cutting.done
             part.too_hard = part.too_hard or not reached
+            part.whole_bound = part.bound
             return None
         self._note_passage(relaxation, result.values)
         found = as_sequence(self.problem, relaxation, result.values)
         more = where_it_exceeds(self.problem, found, ends, self.zoning.covers)
         part.ended = not more
-        part.cutting.go_on(ends | more)
+        part.cutting.go_on(ends | more, part.bound)
         part.cutting.done = part.too_hard
         return found
 

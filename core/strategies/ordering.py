@@ -1,10 +1,10 @@
 """The order of first computations is ours to choose, and choosing it is often free memory.
 
 Any strategy can be run under an order found by search. First comes an order in which nothing need be recomputed, which is optimal for any
-order. Else order and recomputations are searched together; if nothing fits, a schedule is brought down to the budget, and the strategy
-works under its order. Else short searches try other orders. If a schedule is then as cheap as any under the given order can be, that order
-is left; else the strategy works under it for a part of the time. Order and recomputations of the cheapest schedule are searched together
-again, as long as that helps, and the strategy goes on under the best order.
+order. Else order and recomputations are searched together. If nothing fits, a schedule is brought down to the budget, the strategy tries
+what it finds under the given order, and goes on under the better one. Else short searches try other orders. If a schedule is then as cheap
+as any under the given order can be, that order is left; else the strategy works under it for a part of the time. Order and recomputations
+of the cheapest schedule are searched together again, as long as that helps, and the strategy goes on under the best order.
 What it proves holds for the order it is given.
 """
 
@@ -24,7 +24,7 @@ from ..search.splice import MOST_INSISTENT, splice_from
 from ..search.views import search_views, views_of
 from ..search.walkers import walkers
 from ..sequence import profile, prune
-from ..settings import Known, Settings
+from ..settings import Settings
 from ..unrolled import unrolled
 from . import Strategy
 from .descent import descend
@@ -39,9 +39,10 @@ SHARE = 0.15
 """The part of the time that is left that may go into each step before and after the strategy's own work."""
 PROMISING = 0.01
 DEARER = 0.02
+DOWN_PART = 0.2
 SCARCE_PART = 0.3
-"""Where memory is so scarce that a schedule had to be brought down to the budget, what is left of the time goes so far into making the most
-of it, order and recomputations together, and none into the given order alone."""
+"""Where memory is so scarce that nothing fits at once, what is left of the time goes so far into bringing a schedule down to the budget,
+and into the given order alone."""
 SMALL_PART = 0.3
 LARGE_PART = 0.75
 MOST_PART = 0.9
@@ -78,10 +79,7 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
     given = tuple(range(problem.count))
     best = _together(problem, (given, lowest), settings, watch.part(watch.remaining * SHARE))
     if best.sequence is None and _rated(problem, settings.known.sequence)[1] is None:
-        best = _brought_down(problem, lowest, settings, watch.part(watch.remaining * LARGE_PART))
-        if best.sequence is not None:
-            best = _reordered(problem, best, settings, moves, watch.part(watch.remaining * SCARCE_PART))
-            return _go_on(problem, strategy, best, settings, watch)
+        return _where_memory_is_scarce(problem, lowest, strategy, settings, moves, watch)
     promise, rounded = _linear(problem, settings, watch.part(watch.remaining * SHARE))
     best = _most_promising(problem, best, promise, lowest, settings, moves, watch.part(watch.remaining * SHARE))
     if best.cost <= promise:
@@ -105,14 +103,44 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
     best = best if best.order == given else _Ordered(given, cost, sequence)
     if first.status is Status.OPTIMAL or (watch.expired and best.cost >= cost):
         return first
-    last = _go_on(problem, strategy, best, settings, watch, first.bound or 0.0)
+    last = _go_on(problem, strategy, best, settings, watch, first)
     return last if _rated(problem, last.sequence)[0] <= cost else first
 
 
-def _go_on(problem: Problem, strategy: Strategy, best: _Ordered, settings: Settings, watch: Watch, bound: float = 0.0) -> Solution:
-    """The strategy under the best order, from the best schedule and a bound for that order."""
+def _where_memory_is_scarce(
+    problem: Problem, lowest: tuple[int, ...], strategy: Strategy, settings: Settings, moves: int, watch: Watch
+) -> Solution:
+    """A schedule brought down to the budget, and what the strategy finds under the given order for a part of the time: the cheaper of the
+    two is made the most of, order and recomputations together, and the strategy goes on under the order that gives. The given order is left
+    only for one that is much cheaper: what is proven of it would be lost."""
+    given = _Ordered(tuple(range(problem.count)))
+    best = _brought_down(problem, lowest, settings, watch.part(watch.remaining * DOWN_PART))
+    if best.sequence is not None:
+        best = _reordered(problem, best, settings, moves, watch.part(watch.remaining * SHARE))
+    if infeasible(problem) is not None:
+        return _go_on(problem, strategy, best, settings, watch)
+    told = replace(settings, known=replace(settings.known, elsewhere=best.cost))
+    first = _go_on(problem, strategy, given, told, watch.part(watch.remaining * SCARCE_PART))
+    cost, sequence = _rated(problem, first.sequence)
+    given = replace(given, cost=cost, sequence=sequence)
+    if first.status is Status.OPTIMAL and cost <= best.cost:
+        return first
+    if cost <= best.cost:
+        best = _reordered(problem, given, settings, moves, watch.part(watch.remaining * SHARE))
+    if best.cost >= cost * (1 - PROMISING):
+        last = _go_on(problem, strategy, given, settings, watch, first)
+        return last if _rated(problem, last.sequence)[0] <= cost else first
+    return _go_on(problem, strategy, best, settings, watch)
+
+
+def _go_on(
+    problem: Problem, strategy: Strategy, best: _Ordered, settings: Settings, watch: Watch, earlier: Solution | None = None
+) -> Solution:
+    """The strategy under the best order, from the best schedule and from what it found earlier under that order."""
     told = _told(settings, best)
-    told = replace(told, known=replace(told.known, bound=max(told.known.bound, bound)))
+    if earlier is not None:
+        known = replace(told.known, bound=max(told.known.bound, earlier.bound or 0.0), unfinished=earlier.unfinished)
+        told = replace(told, known=known)
     last = _translated(problem, best.order, strategy(permuted(problem, best.order), told, watch))
     if last.provenance.get("found_by") == KNOWN:
         last = replace(last, provenance=last.provenance | {"found_by": "order search"})
@@ -124,7 +152,7 @@ def _told(settings: Settings, best: _Ordered) -> Settings:
     known = settings.known
     same = known.bound_scope == "any" or (known.sequence is not None and tuple(dict.fromkeys(known.sequence)) == best.order)
     sequence = None if best.sequence is None else in_permuted(best.order, best.sequence)
-    return replace(settings, known=Known(sequence, known.bound if same else 0.0, known.bound_scope))
+    return replace(settings, known=replace(known, sequence=sequence, bound=known.bound if same else 0.0))
 
 
 def _most_promising(

@@ -51,7 +51,7 @@ FREE_BESIDE_ZONES = 0.02
 """Of graphs with more operations than the first, what is taken to need no memory, all of it together, as a share of what the budget leaves
 above the least that could do: less of it beside zones, which leave little. Of smaller ones, everything counts."""
 ZONE_PROGRAMS = 7
-ZONE_SHARE = 0.15
+ZONE_SHARE = 0.6
 """Linear programs that say what zones are worth, and the part of the time that they may take."""
 
 
@@ -76,7 +76,8 @@ class Relaxing:
         self._zonings = zonings(problem, QUICK // self._operations)
         self._zones_left = zones and not self._by_rounding
         self._begun_zones = False
-        """Zones to try, whether there may be any, and whether some were tried."""
+        self._again: Zoning | None = None
+        """Zones to try, whether there may be any, whether some were tried, and whether some are to be tried again."""
         self._branching: Branching | None = None
         """Zones that gave the best bound so far, better than all ends of stages without them."""
         self._selecting: Selecting | None = None
@@ -117,10 +118,12 @@ class Relaxing:
 
     @property
     def is_quick(self) -> bool:
-        """Will the next program take no more than a moment?"""
+        """Will the next program take no more than a moment? Until there are zones, looking for them should not wait for anything."""
         if not self.next_is_linear:
             return False
-        return self.problem.count <= FEW if self._zones_are_next or self._branching is not None else self._cutting.is_quick
+        if self._branching is not None:
+            return self.problem.count <= FEW
+        return self._zones_are_next or self._cutting.is_quick
 
     def advance(self, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
         """Solve the next program, or try some of few stages; what the solution says as a schedule, whether or not that fits."""
@@ -163,9 +166,9 @@ class Relaxing:
         return found
 
     def _try_zones(self, watch: Watch) -> None:
-        """What the next zones are worth, if there are any."""
+        """What the next zones are worth, if there are any. If there was no time to say, it is tried again."""
         self._begun_zones = True
-        zoning = next(self._zonings, None)
+        zoning = self._again or next(self._zonings, None)
         if zoning is None:
             self._zones_left = False
             return
@@ -175,6 +178,7 @@ class Relaxing:
         tried = Branching(self.problem, reduced, self.settings, zoning, cutting)
         tried.settle(watch.part(watch.remaining * ZONE_SHARE), ZONE_PROGRAMS)
         self._take_bound(tried.bound)
+        self._again = zoning if self._again is None and not tried.decided and tried.bound <= 0.0 else None
         if tried.bound > (self._cutting.best_bound if self._branching is None else self._branching.bound):
             self._branching = tried
 

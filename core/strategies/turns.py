@@ -58,40 +58,54 @@ class ZoneTurn(NamedTuple):
     view: ZoneView
     again: frozenset[int]
     """What a relaxation recomputes that passes zones so."""
-    times: int
-    """How often this problem had its turn before."""
-
-    @property
-    def trusting(self) -> bool:
-        """Every other time only what a relaxation recomputes may be, of what is dear."""
-        return self.times % 2 == 1
+    walks: int
+    beliefs: int
+    """How often this problem had its turn before, and how often what the relaxation says was believed then."""
+    trusting: bool
+    """Now, too: of what is dear, only what the relaxation recomputes may be."""
 
     @property
     def is_early(self) -> bool:
-        """Was it not yet looked at in all views, trusting and not?"""
-        return self.times < 2 * len(self.view.views)
+        """Was it not yet looked at in all views?"""
+        return self.walks < len(self.view.views)
 
 
 class ZoneTurns:
-    """Problems in which zones are passed on given ways: each is tried in all its views, then those go on that lead nearly as far as any."""
+    """Problems in which zones are passed on given ways: each is tried in all its views, then those go on that lead nearly as far as any.
+
+    Every other time the relaxation is believed, and at once when it has something new to say.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._turns: list[ZoneTurn] = []
         self._ways: list[Mapping[range, Sequence[int]]] = []
         self._reached: list[float] = []
+        self._said: list[Passage] = []
 
     def __bool__(self) -> bool:
         return bool(self._turns)
 
+    @property
+    def is_urgent(self) -> bool:
+        """Has a relaxation said something that was not tried?"""
+        return any(turn.trusting and not turn.beliefs for turn in self._turns)
+
+    @property
+    def begun(self) -> bool:
+        """Did any walk lead anywhere?"""
+        return min(self._reached, default=float("inf")) < float("inf")
+
     def add(self, passages: Iterable[Passage]) -> None:
         """Ways to pass, some of which may be known: what was said last of what else is recomputed then counts."""
-        for passage in passages:
+        for passage in (passage for passage in passages if passage not in self._said):
+            self._said.append(passage)
             if passage.ways in self._ways:
                 number = self._ways.index(passage.ways)
-                self._turns[number] = self._turns[number]._replace(again=passage.again)
+                self._turns[number] = self._turns[number]._replace(again=passage.again, beliefs=0, trusting=True)
             else:
-                self._turns.append(ZoneTurn(len(self._turns), ZoneView.of(self._problem, passage.ways), passage.again, 0))
+                view = ZoneView.of(self._problem, passage.ways)
+                self._turns.append(ZoneTurn(len(self._turns), view, passage.again, 0, 0, trusting=False))
                 self._ways.append(passage.ways)
                 self._reached.append(float("inf"))
 
@@ -99,8 +113,10 @@ class ZoneTurns:
         """What to search next."""
         near = min(self._reached) * (1 + NEARLY)
         open_ones = [turn for turn in self._turns if turn.is_early or self._reached[turn.number] <= near]
-        chosen = min(open_ones, key=lambda turn: (turn.times, -turn.number))
-        self._turns[chosen.number] = chosen._replace(times=chosen.times + 1)
+        urgent = [turn for turn in self._turns if turn.trusting and not turn.beliefs]
+        chosen = min(urgent or open_ones, key=lambda turn: (turn.walks + turn.beliefs, -turn.number))
+        walks, beliefs = chosen.walks + (not chosen.trusting), chosen.beliefs + chosen.trusting
+        self._turns[chosen.number] = chosen._replace(walks=walks, beliefs=beliefs, trusting=not chosen.trusting)
         return chosen
 
     def tell(self, turn: ZoneTurn, cost: float) -> None:

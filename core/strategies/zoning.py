@@ -62,26 +62,30 @@ class Zoning:
 
 
 def zonings(problem: Problem, most_stages: int) -> Iterator[Zoning]:
-    """Zones for every share that gives any, and no more than so many stages."""
-    own = own_memory(problem)
-    tried: set[tuple[range, ...]] = set()
-    yielded: set[tuple[Zone, ...]] = set()
+    """Zones for every share that gives any, and no more than so many stages: first those that are one up to the end, then those apart."""
     known: dict[range, Zone | None] = {}
-    for share in SHARES:
-        narrow = np.flatnonzero(own >= share).tolist()
-        apart = _neighbours(problem, narrow, NEAR)
-        for runs in (_to_the_end(problem, _neighbours(problem, narrow, FAR)), _to_the_end(problem, apart), apart):
-            if not runs or runs in tried or 2 * len(runs) > most_stages:
-                continue
-            tried.add(runs)
-            for run in runs:
-                if run not in known:
-                    known[run] = _worth_it(find_zone(problem, run)) if len(run) > 1 else None
-            zones = tuple(zone for run in runs if (zone := known[run]) is not None)
-            ends = frozenset(end for run in runs if known[run] is None for end in (run.start + 1, run.stop) if end < problem.count)
-            if zones and zones not in yielded:
-                yielded.add(zones)
-                yield Zoning(zones, ends)
+    yielded: set[tuple[Zone, ...]] = set()
+    for runs in _choices(problem):
+        if 2 * len(runs) > most_stages:
+            continue
+        for run in runs:
+            if run not in known:
+                known[run] = _worth_it(find_zone(problem, run)) if len(run) > 1 else None
+        zones = tuple(zone for run in runs if (zone := known[run]) is not None)
+        ends = frozenset(end for run in runs if known[run] is None for end in (run.start + 1, run.stop) if end < problem.count)
+        if zones and zones not in yielded:
+            yielded.add(zones)
+            yield Zoning(zones, ends)
+
+
+def _choices(problem: Problem) -> list[tuple[range, ...]]:
+    """Where zones could be, all different."""
+    own = own_memory(problem)
+    narrow = [np.flatnonzero(own >= share).tolist() for share in SHARES]
+    together = [_to_the_end(problem, _neighbours(problem, operations, FAR)) for operations in narrow]
+    apart = [_neighbours(problem, operations, NEAR) for operations in narrow]
+    others = [runs for each in apart for runs in (_to_the_end(problem, each), each)]
+    return list(dict.fromkeys(runs for runs in (*together, *others) if runs))
 
 
 def _worth_it(zone: Zone | None) -> Zone | None:
