@@ -76,6 +76,11 @@ class Zone:
         """Each takes less memory than the one before it, or costs more than is told apart."""
         return 1 + max((way.level for way in self.ways), default=-1)
 
+    @property
+    def cheapest_of_each_level(self) -> list[float]:
+        """What it costs to pass at every level at least, where a way is known."""
+        return [way.cost for way in _cheapest_of_each_level(self.ways)]
+
 
 def find_zone(problem: Problem, run: range) -> Zone | None:
     """The zone of these first computations; none if they know no large values, or there are too many sets of them.

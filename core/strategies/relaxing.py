@@ -50,6 +50,8 @@ FREE_TOGETHER = 0.15
 FREE_BESIDE_ZONES = 0.02
 """Of graphs with more operations than the first, what is taken to need no memory, all of it together, as a share of what the budget leaves
 above the least that could do: less of it beside zones, which leave little. Of smaller ones, everything counts."""
+WORTHWHILE = 0.6
+"""Zones that cost no more than this part of what the best so far do are not worth linear programs."""
 ZONE_PROGRAMS = 7
 ZONE_SHARE = 0.6
 """Linear programs that say what zones are worth, and the part of the time that they may take."""
@@ -171,6 +173,8 @@ class Relaxing:
         zoning = self._again or next(self._zonings, None)
         if zoning is None:
             self._zones_left = False
+            return
+        if self._branching is not None and zoning.worth < WORTHWHILE * self._branching.zoning.worth:
             return
         cutting = Cutting(self.problem, self._peak, 0)
         cutting.go_on(zoning.ends | self._cutting.best_ends)

@@ -53,6 +53,11 @@ class Zoning:
             runs.append(range(start, stop))
         return (*runs, *closing_run(problem)), zones
 
+    @property
+    def worth(self) -> float:
+        """What it costs to pass all zones at their dearest levels, each on the cheapest way."""
+        return sum(max(zone.cheapest_of_each_level, default=0.0) for zone in self.zones)
+
     def covers(self, operation: int) -> bool:
         """Is the first computation of this operation in a zone?"""
         return any(operation in zone.run for zone in self.zones)
