@@ -6,7 +6,8 @@ what it takes within itself as workspace, it is a tenth of the problem. Every sc
 problem that costs the same and takes no more; some of the real ones are not there, so its optimum is none, and bounds must come from the
 real problem.
 
-A zone (`zones.py`) is one operation too, if the way through it is given: what it recomputes on the way is a part of it.
+A zone (`zones.py`) is one operation too, if the way through it is given: what it recomputes on the way is a part of it. What it reads is
+not counted on the way once it is no longer needed there; a schedule that keeps it for later takes more than it seems to.
 """
 
 from __future__ import annotations

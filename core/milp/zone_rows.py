@@ -74,8 +74,9 @@ def add_zone(
     early = np.array(problem.producer) < zone.run.start
     matrix.add_long(columns.ways, np.ones(len(columns.ways)), 1.0)
     chosen = np.flatnonzero((carried >= 0) & early & ~exempt)
-    size = np.array(scale.size)[chosen]
-    matrix.add_long(np.append(carried[chosen], columns.ways), np.append(-size, -taken), -scale.available)
+    if len(chosen):
+        size = np.array(scale.size)[chosen]
+        matrix.add_long(np.append(carried[chosen], columns.ways), np.append(-size, -taken), -scale.available)
     for value in sorted(zone.values):
         needing = columns.ways[[value in way.needed for way in zone.ways]]
         if len(needing) and counted[value]:

@@ -39,6 +39,9 @@ _GLANCE = 0.05
 """Seconds between two looks at the clock."""
 _TELLING = 0.5
 """Seconds between two words of progress, at least."""
+_SWITCHED_OFF = 1 << 13 | 1 << 16
+"""Parts of HiGHS' presolve: parallel rows and columns, and the enumeration of a row's solutions. With either, programs that have a solution
+were called infeasible, and optima were proven that are none (HiGHS 1.13 to 1.15; its issues 3216, 3274 and 2204 are of the kind)."""
 _WORKER = f"{__package__}.highs_worker"
 
 
@@ -101,7 +104,7 @@ def ask(
     on_progress: Progress = ignore,
 ) -> Answer:
     """Hand a model to a worker with options by HiGHS' names, and wait for the answer as long as the watch allows, hardly longer."""
-    limits = {"output_flag": False, "time_limit": max(watch.remaining, 0.01)}
+    limits = {"output_flag": False, "time_limit": max(watch.remaining, 0.01), "presolve_rule_off": _SWITCHED_OFF}
     worker = take(_WORKER)
     try:
         worker.send({"kind": "solve", "options": {**limits, **options}, "offset": form.offset}, _arrays(form, start))
