@@ -40,5 +40,7 @@ class Settings:
     iterations: int | None = None
     """Rounds of search after which `auto` stops. It then solves no MILP, whose work only a clock can limit: unless all of the time runs
     out, what it finds depends on the seed alone."""
+    presolve: bool = True
+    """Whether HiGHS may presolve integer programs: not where it has got some of their kind wrong."""
     known: Known = Known()
     """Where strategies that improve on what they are given begin; the others ignore it."""

@@ -39,9 +39,9 @@ _GLANCE = 0.05
 """Seconds between two looks at the clock."""
 _TELLING = 0.5
 """Seconds between two words of progress, at least."""
-_SWITCHED_OFF = 1 << 13 | 1 << 16
-"""Parts of HiGHS' presolve: parallel rows and columns, and the enumeration of a row's solutions. With either, programs that have a solution
-were called infeasible, and optima were proven that are none (HiGHS 1.13 to 1.15; its issues 3216, 3274 and 2204 are of the kind)."""
+_SWITCHED_OFF = 1 << 16
+"""A part of HiGHS' presolve, the enumeration of a row's solutions: what it fixes makes another part drop rows it must not, and programs that
+have a solution are called infeasible (HiGHS 1.14 and 1.15, its issue 3216)."""
 _WORKER = f"{__package__}.highs_worker"
 
 
@@ -86,6 +86,7 @@ class Highs:
             "mip_min_logging_interval": _TELLING,
             "random_seed": settings.seed,
             "threads": settings.threads or 0,
+            "presolve": "choose" if settings.presolve else "off",
         }
         answer = ask(form, options, watch, start, on_progress)
         if answer.word == "kInfeasible":

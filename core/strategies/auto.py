@@ -116,6 +116,8 @@ class _Auto:
         self.settings = settings
         self.watch = watch
         self.bound = max(self.bound, settings.known.bound)
+        if self.relaxing is not None:
+            self.relaxing.take_up_again()
         return self.run()
 
     def run(self) -> Solution:
@@ -125,10 +127,10 @@ class _Auto:
         if self.settings.formulation == "paper" and self.settings.iterations is None:
             return self.solve_exact()
         self.relax()
-        if self.best is None and not self.done:
-            self.take(self.come_down())
         if self.zoned and not self.done:
             self.take(self.search(ROUNDS_AFTER_ZONES, WALKERS))
+        if self.best is None and not self.done:
+            self.take(self.come_down())
         if self.settings.iterations is None and not self.done:
             entries = liveness_entries(self.problem, single_runs(self.problem))
             if entries <= EXACT_ENTRIES and fits_in_time(entries, self.watch):

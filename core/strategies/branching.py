@@ -112,6 +112,12 @@ class Branching:
             return self._solve_integers(part, watch, incumbent)
         return self._solve_fractions(part, watch, cut=part.decided)
 
+    def take_up_again(self) -> None:
+        """There is more time now: what took too long is not given up."""
+        for part in self._parts:
+            part.failures = 0
+            part.too_hard = part.ended = False
+
     def settle(self, watch: Watch, programs: int) -> None:
         """Bound apart what must be, as long as that is undecided where the bound is lowest, by no more than so many linear programs."""
         for _ in range(programs):
@@ -145,10 +151,13 @@ class Branching:
         return rounded(self._reduced, relaxation, solved.values)
 
     def _solve_integers(self, part: _Part, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
-        """Until it is solved, or this part is no longer the lowest, or low enough to matter."""
+        """Until it is solved, or this part is no longer the lowest, or low enough to matter.
+
+        Without presolve: that of HiGHS 1.13 to 1.15 proved optima of such programs that were none, by way of parallel rows and columns.
+        """
         ends = part.cutting.best_ends if part.cutting.done else part.cutting.next_ends
         relaxation = self._relaxation(ends)
-        settings = replace(self.settings, gap=self.settings.gap / 5)
+        settings = replace(self.settings, gap=self.settings.gap / 5, presolve=False)
         form = relaxation.as_integers(relaxation.closed(self._by_stage(relaxation, part)))
         start = None if incumbent is None else relaxation.start(incumbent)
         enough = self._enough(part, incumbent) / relaxation.unit * (1 + SAFETY)

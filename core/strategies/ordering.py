@@ -116,7 +116,7 @@ def _where_memory_is_scarce(
     given = _Ordered(tuple(range(problem.count)))
     best = _brought_down(problem, lowest, settings, watch.part(watch.remaining * DOWN_PART))
     if best.sequence is not None:
-        best = _reordered(problem, best, settings, moves, watch.part(watch.remaining * SHARE))
+        best = _reordered(problem, best, settings, moves, watch.part(watch.remaining * DOWN_PART))
     if infeasible(problem) is not None:
         return _go_on(problem, strategy, best, settings, watch)
     told = replace(settings, known=replace(settings.known, elsewhere=best.cost))

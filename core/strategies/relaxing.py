@@ -55,6 +55,10 @@ WORTHWHILE = 0.6
 ZONE_PROGRAMS = 7
 ZONE_SHARE = 0.6
 """Linear programs that say what zones are worth, and the part of the time that they may take."""
+FRUITLESS = 3
+"""Zones tried in a row that are worth no more than others: after so many the work goes on with those, and the rest have to wait."""
+SCARCE = 0.9
+"""Where an operation takes this share of the memory for itself, zones come before linear programs that take longer than a moment."""
 
 
 class Relaxing:
@@ -75,11 +79,14 @@ class Relaxing:
         self._cutting = Cutting(problem, self._peak, max(least, quick // self._operations))
         self._by_rounding = settings.iterations is not None
         """Integer programs are not wanted: they end by the clock."""
+        self._quick = QUICKER if own_memory(problem).max(initial=0.0) >= SCARCE else QUICK
         self._zonings = zonings(problem, QUICK // self._operations)
         self._zones_left = zones and not self._by_rounding
         self._begun_zones = False
+        self._fruitless = 0
         self._again: Zoning | None = None
-        """Zones to try, whether there may be any, whether some were tried, and whether some are to be tried again."""
+        """Zones to try, whether there may be any, whether some were tried, how many in a row were worth nothing, and whether some are to be
+        tried again."""
         self._branching: Branching | None = None
         """Zones that gave the best bound so far, better than all ends of stages without them."""
         self._selecting: Selecting | None = None
@@ -100,8 +107,10 @@ class Relaxing:
 
     @property
     def _zones_are_next(self) -> bool:
-        """Zones come when cutting takes more than a moment."""
-        return self._zones_left and (self._cutting.done or self._begun_zones or not self._cutting.is_quick)
+        """Zones come when cutting takes more than a moment, and wait while those that were worth something are worked on."""
+        if not self._zones_left or (self._branching is not None and self._fruitless >= FRUITLESS and not self._branching.exhausted):
+            return False
+        return self._cutting.done or self._begun_zones or len(self._cutting.next_ends) * self._operations > self._quick
 
     @property
     def is_selecting(self) -> bool:
@@ -123,9 +132,9 @@ class Relaxing:
         """Will the next program take no more than a moment? Until there are zones, looking for them should not wait for anything."""
         if not self.next_is_linear:
             return False
-        if self._branching is not None:
-            return self.problem.count <= FEW
-        return self._zones_are_next or self._cutting.is_quick
+        if self._zones_are_next:
+            return True
+        return self.problem.count <= FEW if self._branching is not None else self._cutting.is_quick
 
     def advance(self, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
         """Solve the next program, or try some of few stages; what the solution says as a schedule, whether or not that fits."""
@@ -140,6 +149,12 @@ class Relaxing:
         if self.next_is_linear:
             return self._solve_fractions(self._relaxation(self._cutting.next_ends), watch)
         return self._solve_integers(self._relaxation(self._cutting.best_ends), watch, incumbent)
+
+    def take_up_again(self) -> None:
+        """There is more time now: what took too long with zones may be worth it."""
+        if self._branching is not None and self._branching.bound < np.inf:
+            self._branching.take_up_again()
+            self.exhausted = False
 
     def _relaxation(self, ends: Set[int]) -> Relaxation:
         return build_relaxation(self._reduced, *NO_ZONES.with_ends(ends).runs(self.problem))
@@ -183,13 +198,15 @@ class Relaxing:
         tried.settle(watch.part(watch.remaining * ZONE_SHARE), ZONE_PROGRAMS)
         self._take_bound(tried.bound)
         self._again = zoning if self._again is None and not tried.decided and tried.bound <= 0.0 else None
+        self._fruitless += 1
         if tried.bound > (self._cutting.best_bound if self._branching is None else self._branching.bound):
             self._branching = tried
+            self._fruitless = 0
 
     def _advance_zones(self, branching: Branching, watch: Watch, incumbent: Sequence[int] | None) -> tuple[int, ...] | None:
         found = None if branching.exhausted else branching.advance(watch, incumbent)
         self._take_bound(branching.bound)
-        self.exhausted = self.exhausted or branching.exhausted
+        self.exhausted = self.exhausted or (branching.exhausted and not self._zones_left)
         return found
 
     def _take_bound(self, bound: float) -> None:
