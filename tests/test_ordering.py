@@ -116,3 +116,20 @@ def test_where_nothing_is_found_the_strategy_is_not_run_under_an_order_proven_to
     assert under_searched_order(problem, find_nothing, SEARCH, Watch(60)).sequence is None
     assert orders
     assert problem.graph_operation not in orders
+
+
+def test_where_nothing_fits_at_once_the_given_order_is_told_what_was_brought_down_and_may_go_on() -> None:
+    """The first run leaves something behind: the second gets it."""
+    problem = unit_chain(60, 3)
+    told: list[Known] = []
+
+    def leave_something_behind(problem: Problem, settings: Settings, watch: Watch) -> Solution:
+        told.append(settings.known)
+        return Solution(Status.UNKNOWN, Stop.FINISHED, bound=problem.ideal_cost, unfinished=len(told))
+
+    under_searched_order(problem, leave_something_behind, SEARCH, Watch(20))
+    assert len(told) == 2
+    assert told[0].sequence is None
+    assert told[0].unfinished is None
+    assert told[1].unfinished in (None, 1)
+    assert (told[1].unfinished == 1) == (told[0].elsewhere == math.inf)

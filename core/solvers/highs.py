@@ -40,8 +40,8 @@ _GLANCE = 0.05
 _TELLING = 0.5
 """Seconds between two words of progress, at least."""
 _SWITCHED_OFF = 1 << 16
-"""A part of HiGHS' presolve, the enumeration of a row's solutions: what it fixes makes another part drop rows it must not, and programs that
-have a solution are called infeasible (HiGHS 1.14 and 1.15, its issue 3216)."""
+"""A part of HiGHS' presolve, the enumeration of a row's solutions: what it fixes makes another part drop rows it must not, and programs
+that have a solution are called infeasible (HiGHS 1.14 and 1.15, its issue 3216)."""
 _WORKER = f"{__package__}.highs_worker"
 
 

@@ -73,7 +73,8 @@ class ZoneTurn(NamedTuple):
 class ZoneTurns:
     """Problems in which zones are passed on given ways: each is tried in all its views, then those go on that lead nearly as far as any.
 
-    Every other time the relaxation is believed, and at once when it has something new to say.
+    Every other time the relaxation is believed, and at once when it has something new to say; but never twice in a row: it may have
+    something new to say again and again.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -82,6 +83,7 @@ class ZoneTurns:
         self._ways: list[Mapping[range, Sequence[int]]] = []
         self._reached: list[float] = []
         self._said: list[Passage] = []
+        self._believed_last = False
 
     def __bool__(self) -> bool:
         return bool(self._turns)
@@ -89,7 +91,11 @@ class ZoneTurns:
     @property
     def is_urgent(self) -> bool:
         """Has a relaxation said something that was not tried?"""
-        return any(turn.trusting and not turn.beliefs for turn in self._turns)
+        return bool(self._urgent)
+
+    @property
+    def _urgent(self) -> list[ZoneTurn]:
+        return [] if self._believed_last else [turn for turn in self._turns if turn.trusting and not turn.beliefs]
 
     @property
     def begun(self) -> bool:
@@ -113,11 +119,11 @@ class ZoneTurns:
         """What to search next."""
         near = min(self._reached) * (1 + NEARLY)
         open_ones = [turn for turn in self._turns if turn.is_early or self._reached[turn.number] <= near]
-        urgent = [turn for turn in self._turns if turn.trusting and not turn.beliefs]
-        chosen = min(urgent or open_ones, key=lambda turn: (turn.walks + turn.beliefs, -turn.number))
-        walks, beliefs = chosen.walks + (not chosen.trusting), chosen.beliefs + chosen.trusting
-        self._turns[chosen.number] = chosen._replace(walks=walks, beliefs=beliefs, trusting=not chosen.trusting)
-        return chosen
+        chosen = min(self._urgent or open_ones, key=lambda turn: (turn.walks + turn.beliefs, -turn.number))
+        believed = self._believed_last = chosen.trusting and not self._believed_last
+        walks, beliefs = chosen.walks + (not believed), chosen.beliefs + believed
+        self._turns[chosen.number] = chosen._replace(walks=walks, beliefs=beliefs, trusting=not believed)
+        return chosen._replace(trusting=believed)
 
     def tell(self, turn: ZoneTurn, cost: float) -> None:
         """What a walk led to; infinite if nowhere."""
