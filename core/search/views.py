@@ -77,13 +77,8 @@ class ZoneView:
 
     def recomputing_no_more(self, again: Set[int], dear: float) -> ZoneView:
         """The same as a plain sequence, in which operations outside zones that cost more than this are made again only if among some."""
-        cost = self.passed.problem.cost
         chosen = {group for group, main in enumerate(self.passed.main) if main in again}
-        pinned = tuple(
-            was or (price > dear and group not in chosen)
-            for group, (was, price) in enumerate(zip(self.passed.problem.pinned, cost, strict=True))
-        )
-        passed = replace(self.passed, problem=replace(self.passed.problem, pinned=pinned))
+        passed = replace(self.passed, problem=_with_dear_pinned(self.passed.problem, chosen, dear))
         return ZoneView(self.problem, passed, (View("splice search", passed.problem),), "trusting zone search")
 
     def walk(self, start: Sequence[int], seed: int, moves: int, watch: Watch, turn: int) -> tuple[int, ...] | None:
@@ -118,9 +113,13 @@ def recomputing_no_more(problem: Problem, sequence: Sequence[int], dear: float) 
     A sequence that takes a little too much, from a relaxation, is often right about which dear operations to recompute; making it fit takes
     many cheap ones. A walk that may recompute anything recomputes one dear operation instead, and never finds back.
     """
-    times = Counter(sequence)
+    return _with_dear_pinned(problem, {operation for operation, times in Counter(sequence).items() if times > 1}, dear)
+
+
+def _with_dear_pinned(problem: Problem, again: Set[int], dear: float) -> Problem:
+    """The problem in which operations that cost more than this are made again only if among some."""
     pinned = (
-        is_pinned or (times[operation] <= 1 and cost > dear)
+        is_pinned or (cost > dear and operation not in again)
         for operation, (is_pinned, cost) in enumerate(zip(problem.pinned, problem.cost, strict=True))
     )
     return replace(problem, pinned=tuple(pinned))

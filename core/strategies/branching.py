@@ -78,11 +78,6 @@ class Branching:
         return min((part.bound for part in self._parts), default=np.inf)
 
     @property
-    def ends(self) -> frozenset[int]:
-        """Where stages end in the part that is lowest."""
-        return self._lowest.cutting.next_ends
-
-    @property
     def decided(self) -> bool:
         """Is it known at which levels zones are passed where the bound is lowest?"""
         return not self._parts or self._lowest.decided

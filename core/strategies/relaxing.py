@@ -79,7 +79,7 @@ class Relaxing:
         self._cutting = Cutting(problem, self._peak, max(least, quick // self._operations))
         self._by_rounding = settings.iterations is not None
         """Integer programs are not wanted: they end by the clock."""
-        self._quick = QUICKER if own_memory(problem).max(initial=0.0) >= SCARCE else QUICK
+        self._before_zones = QUICKER if own_memory(problem).max(initial=0.0) >= SCARCE else QUICK
         self._zonings = zonings(problem, QUICK // self._operations)
         self._zones_left = zones and not self._by_rounding
         self._begun_zones = False
@@ -110,7 +110,7 @@ class Relaxing:
         """Zones come when cutting takes more than a moment, and wait while those that were worth something are worked on."""
         if not self._zones_left or (self._branching is not None and self._fruitless >= FRUITLESS and not self._branching.exhausted):
             return False
-        return self._cutting.done or self._begun_zones or len(self._cutting.next_ends) * self._operations > self._quick
+        return self._cutting.done or self._begun_zones or len(self._cutting.next_ends) * self._operations > self._before_zones
 
     @property
     def is_selecting(self) -> bool:
@@ -129,7 +129,7 @@ class Relaxing:
 
     @property
     def is_quick(self) -> bool:
-        """Will the next program take no more than a moment? Until there are zones, looking for them should not wait for anything."""
+        """Will the next program take no more than a moment? Looking for zones should not wait for anything."""
         if not self.next_is_linear:
             return False
         if self._zones_are_next:
