@@ -16,15 +16,17 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from checkmate.core.certify import Certified, run_strategy
-from checkmate.core.costs import given_costs
+from checkmate import load
+from checkmate.core.baselines import BASELINES
+from checkmate.core.engine.run import run_strategy
 from checkmate.core.events import Watch
-from checkmate.core.problem import Problem, build_problem, feasibility_floor
-from checkmate.core.sequence import profile
+from checkmate.core.model.costs import given_costs
+from checkmate.core.model.floors import feasibility_floor
+from checkmate.core.model.problem import Problem, build_problem
+from checkmate.core.model.units import format_bytes
+from checkmate.core.result import Result
+from checkmate.core.schedule.sequence import profile
 from checkmate.core.settings import Settings
-from checkmate.core.strategies import HEURISTICS
-from checkmate.core.units import format_bytes
-from checkmate.io.load import load
 
 ARTIFACT = {
     ("vgg16_b256", "ap-sqrt"): 1.282,
@@ -67,10 +69,10 @@ def main() -> int:
 
 def compare(path: Path) -> list[str]:
     """Print the rows of one graph; give back the figures that did not come out."""
-    graph = load(str(path), dims={}, batch_size=None).graph
+    graph = load(path).graph
     problem = build_problem(graph, given_costs(graph))
     missed: list[str] = []
-    for strategy in HEURISTICS:
+    for strategy in BASELINES:
         row = measure(problem, strategy)
         if row is None:
             print(f"{path.stem:20}{strategy:19}{'-':>8}")
@@ -102,7 +104,7 @@ def measure(problem: Problem, strategy: str) -> Row | None:
     return Row(free.simulation.cost / problem.ideal_cost, free.simulation.peak_bytes, seconds, mean)
 
 
-def run(problem: Problem, strategy: str) -> Certified:
+def run(problem: Problem, strategy: str) -> Result:
     return run_strategy(problem, strategy, Settings(), Watch())
 
 

@@ -22,8 +22,8 @@ import onnx
 import onnxruntime
 import torch_models
 
-from checkmate.io.onnx.differentiate.options import Parameter, TrainingGraph, TrainingOptions
-from checkmate.io.onnx.differentiate.training import differentiate
+from checkmate.io.onnx.differentiate.training_graph import differentiate
+from checkmate.io.onnx.differentiate.training_options import Parameter, TrainingGraph, TrainingOptions
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 BATCH = 4

@@ -13,15 +13,16 @@ import math
 import sys
 from pathlib import Path
 
-from checkmate.core.certify import Certified, run_strategy
-from checkmate.core.costs import given_costs
+from checkmate import load
+from checkmate.core.engine.run import run_strategy
 from checkmate.core.events import Watch
-from checkmate.core.problem import Problem, build_problem, feasibility_floor
-from checkmate.core.result import Status
-from checkmate.core.sequence import profile
+from checkmate.core.model.costs import given_costs
+from checkmate.core.model.floors import feasibility_floor
+from checkmate.core.model.problem import Problem, build_problem
+from checkmate.core.model.units import parse_budget
+from checkmate.core.result import Result, Status
+from checkmate.core.schedule.sequence import profile
 from checkmate.core.settings import Settings
-from checkmate.core.units import parse_budget
-from checkmate.io.load import load
 
 OPTIMA = (
     ("vgg16_b256", "1.330e10", 1.0197),
@@ -49,7 +50,7 @@ def main() -> int:
 
 
 def read(folder: Path, name: str) -> Problem:
-    graph = load(str(folder / f"{name}.json"), dims={}, batch_size=None).graph
+    graph = load(folder / f"{name}.json").graph
     return build_problem(graph, given_costs(graph))
 
 
@@ -60,11 +61,11 @@ def optima(folder: Path) -> list[str]:
         problem = read(folder, name)
         problem = problem.with_budget(parse_budget(budget).resolve(profile(problem, range(problem.count)).peak))
         result = run_strategy(problem, "optimal", Settings(), Watch(300))
-        status, cost = result.solution.status, ratio(problem, result)
+        status, cost = result.status, ratio(problem, result)
         print(f"{name:16}{budget:>10}{status.value:>12}{shown(cost):>9}{shown(expected):>10}{result.seconds:9.1f}")
         if expected is None:
-            if status is not Status.INFEASIBLE or SMALLEST[name] not in result.solution.reason:
-                missed.append(f"{name} at {budget} should be infeasible below {SMALLEST[name]}: {result.solution.reason}")
+            if status is not Status.INFEASIBLE or SMALLEST[name] not in result.reason:
+                missed.append(f"{name} at {budget} should be infeasible below {SMALLEST[name]}: {result.reason}")
         elif status is not Status.OPTIMAL or cost is None or round(cost, 4) != expected:
             missed.append(f"{name} at {budget}: {status.value} {shown(cost)}, not optimal {expected}")
     return missed
@@ -80,7 +81,7 @@ def rounding(folder: Path) -> list[str]:
         for share in SHARES:
             tight = problem.with_budget(int(floor + share * (peak - floor)))
             rounded = run_strategy(tight, "lp-rounding", Settings(), Watch(120))
-            reference = run_strategy(tight, "auto", Settings(), Watch(30)).solution.bound
+            reference = run_strategy(tight, "auto", Settings(), Watch(30)).bound
             if not rounded.fits or rounded.simulation is None or reference is None:
                 continue
             ratios.append(rounded.simulation.cost / reference)
@@ -91,7 +92,7 @@ def rounding(folder: Path) -> list[str]:
     return missed
 
 
-def ratio(problem: Problem, result: Certified) -> float | None:
+def ratio(problem: Problem, result: Result) -> float | None:
     return result.simulation.cost / problem.ideal_cost if result.simulation is not None and result.fits else None
 
 

@@ -14,17 +14,17 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from checkmate.core.costs import given_costs
+from checkmate import load
+from checkmate.core.baselines.best import best_baseline
 from checkmate.core.events import Watch
 from checkmate.core.milp import get_formulation
-from checkmate.core.problem import Problem, build_problem
+from checkmate.core.model.costs import given_costs
+from checkmate.core.model.problem import Problem, build_problem
+from checkmate.core.model.units import parse_budget
 from checkmate.core.result import Status
-from checkmate.core.sequence import profile
-from checkmate.core.settings import Settings
+from checkmate.core.schedule.sequence import profile
+from checkmate.core.settings import FormulationName, Settings
 from checkmate.core.solvers import get_solver
-from checkmate.core.strategies.incumbent import best_heuristic
-from checkmate.core.units import parse_budget
-from checkmate.io.load import load
 
 CASES = (("vgg16_b256", "1.330e10"), ("unet_b32", "16e9"))
 WANTED = 5.0
@@ -51,7 +51,7 @@ def main() -> int:
     print(f"{'graph':16}{'budget':>10}{'build':>8}{'solve':>8}{'build':>8}{'solve':>8}{'ratio':>9}   paper's form ended with")
     good = True
     for name, budget in CASES:
-        graph = load(str(options.graphs / f"{name}.json"), dims={}, batch_size=None).graph
+        graph = load(options.graphs / f"{name}.json").graph
         problem = build_problem(graph, given_costs(graph), budget=parse_budget(budget).resolve(0))
         fast, slow = (measure(problem, form, options.solver, options.time_limit) for form in ("liveness", "paper"))
         ratio = slow.solving / fast.solving
@@ -64,13 +64,13 @@ def main() -> int:
 
 def measure(problem: Problem, formulation: str, solver: str, limit: float) -> Timing:
     """Build once, solve from the same heuristic start; the shortest of a few solves, since the machine is noisy."""
-    settings = Settings(solver=solver, formulation=formulation)
-    start, _ = best_heuristic(problem, settings, Watch())
-    build = get_formulation(formulation)
+    settings = Settings(solver=solver, formulation=FormulationName(formulation))
+    start = best_baseline(problem, settings, Watch())
+    build = get_formulation(settings.formulation)
     begun = time.monotonic()
     formulated = build(problem)
     building = time.monotonic() - begun
-    values = None if start is None else formulated.start(start)
+    values = None if start is None else formulated.start(start.sequence)
     solving, best = float("inf"), float("inf")
     for _ in range(REPEATS):
         begun = time.monotonic()

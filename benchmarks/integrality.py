@@ -11,13 +11,14 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from checkmate.core.costs import given_costs
 from checkmate.core.events import Watch
-from checkmate.core.graph import OperationSpec, ValueSpec, Work, assemble
 from checkmate.core.milp.formulation import Rows
 from checkmate.core.milp.paper import build_paper
-from checkmate.core.milp.standard_form import StandardForm, compile_standard_form
-from checkmate.core.problem import Problem, build_problem
+from checkmate.core.milp.pyomo_form import compile_standard_form
+from checkmate.core.milp.standard_form import StandardForm
+from checkmate.core.model.costs import given_costs
+from checkmate.core.model.graph import OperationSpec, ValueSpec, Work, assemble
+from checkmate.core.model.problem import Problem, build_problem
 from checkmate.core.settings import Settings
 from checkmate.core.solvers import get_solver
 

@@ -12,12 +12,12 @@ import sys
 import time
 from pathlib import Path
 
-from checkmate.core.costs import unit_costs
+from checkmate import load
 from checkmate.core.events import Watch
-from checkmate.core.problem import build_problem
+from checkmate.core.model.costs import unit_costs
+from checkmate.core.model.problem import build_problem
+from checkmate.core.schedule.sequence import profile
 from checkmate.core.search.order import find_order
-from checkmate.core.sequence import profile
-from checkmate.io.load import load
 
 PUBLISHED = {"random_layered_100": 0.794, "random_layered_500": 0.879}
 """Of the prototype in design/solver.md, after as many moves."""
@@ -35,7 +35,7 @@ def main() -> int:
     print(f"{'graph':28}{'operations':>11}{'peak':>9}{'published':>11}{'seconds':>9}")
     good = True
     for path in (*sorted(options.graphs.glob("*.json")), *options.others):
-        graph = load(str(path), dims={}, batch_size=None).graph
+        graph = load(path).graph
         problem = build_problem(graph, unit_costs(graph))
         begun = time.monotonic()
         order = find_order(problem, options.seed, options.moves, Watch())

@@ -23,8 +23,8 @@ from typing import Any
 from verify_samples import SAMPLES, budget_for, checkmate
 
 import checkmate as package
-from checkmate.io.onnx.reader import read_onnx
-from checkmate.io.runtime.inputs import feeds_for
+from checkmate.io.onnx.read.reader import read_onnx
+from checkmate.io.onnxruntime.inputs import feeds_for
 
 
 def in_turn(runs: list[Callable[[], object]], count: int) -> list[list[tuple[float, float]]]:

@@ -23,13 +23,13 @@ import onnx
 from integrality import PUBLISHED, measure
 from paper_networks import NETWORKS
 
-from checkmate.core.certify import certify
-from checkmate.core.costs import given_costs
-from checkmate.core.problem import build_problem
-from checkmate.core.strategies import HEURISTICS
-from checkmate.core.strategies.checkpoints import by_bytes, with_checkpoints
-from checkmate.core.strategies.forward import forward_pass
-from checkmate.io.load import load
+from checkmate import load
+from checkmate.core.baselines import BASELINES
+from checkmate.core.baselines.checkpoints import by_bytes, with_checkpoints
+from checkmate.core.baselines.forward import forward_pass
+from checkmate.core.model.costs import given_costs
+from checkmate.core.model.problem import build_problem
+from checkmate.core.schedule.certify import certify
 
 FIGURE_5 = ("vgg16_b256", "unet_b32")
 AMOUNTS = 10
@@ -43,7 +43,7 @@ TABLE_2: Mapping[str, Mapping[str, float]] = {
     "resnet50_b256": {"ap-sqrt": 1.20, "ap-greedy": 1.25, "lp-rounding": 1.05},
 }
 AUTO_AT_MOST = 1.005
-STRATEGIES = (*HEURISTICS, "lp-rounding", "auto")
+STRATEGIES = (*BASELINES, "lp-rounding", "auto")
 FIGURE_6 = ("keep-all", "ap-sqrt", "linearized-sqrt", "ap-greedy", "linearized-greedy", "auto")
 RATIOS = "1.7 to 5.1"
 
@@ -125,7 +125,7 @@ def _at_16_gb(options: argparse.Namespace) -> list[str]:
 
 def coarse_greedy(path: Path, budget: int) -> float:
     """The cheapest linearized greedy schedule that fits, of a few evenly spaced amounts of memory per segment."""
-    graph = load(str(path), dims={}, batch_size=None).graph
+    graph = load(path).graph
     problem = build_problem(graph, given_costs(graph), budget=budget)
     forward = forward_pass(problem)
     total = sum(problem.size[value] for operation in forward.operations for value in problem.outputs[operation])

@@ -14,17 +14,18 @@ import time
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 from oracles import staged_optimum, unrestricted_optimum
 from random_graphs import random_problem
 
-from checkmate.core.certify import run_strategy
+from checkmate.core.baselines import BASELINES
+from checkmate.core.engine.run import run_strategy
+from checkmate.core.engine.strategies import STRATEGIES
 from checkmate.core.events import Watch
-from checkmate.core.problem import Problem
+from checkmate.core.model.problem import Problem
 from checkmate.core.result import Status
 from checkmate.core.settings import Settings
-from checkmate.core.strategies import HEURISTICS, STRATEGIES
 
 FIRST = 50_000
 """Seeds that no test uses."""
@@ -54,20 +55,19 @@ def main() -> int:
 def check(name: str, problem: Problem, optimum: float, tally: Counter[str]) -> str:
     """What is wrong with what a strategy made of a graph; nothing, if all is well. `run_strategy` certifies by itself."""
     result = run_strategy(problem, name, Settings(gap=1e-6), Watch(60))
-    solution = result.solution
     tally["schedule"] += result.schedule is not None
     tally["fits"] += result.fits
-    tally["optimal"] += solution.status is Status.OPTIMAL
-    if solution.bound is not None and solution.bound > optimum + 1e-6:
-        return f"the bound {solution.bound} is above the optimum {optimum}"
-    if name in HEURISTICS or result.simulation is None:
-        return "calls infeasible what is not" if solution.status is Status.INFEASIBLE and optimum < math.inf else ""
+    tally["optimal"] += result.status is Status.OPTIMAL
+    if result.bound is not None and result.bound > optimum + 1e-6:
+        return f"the bound {result.bound} is above the optimum {optimum}"
+    if name in BASELINES or result.simulation is None:
+        return "calls infeasible what is not" if result.status is Status.INFEASIBLE and optimum < math.inf else ""
     cost = result.simulation.cost
-    if optimum < math.inf and solution.status is Status.OPTIMAL and abs(cost - optimum) > 1e-6:
+    if optimum < math.inf and result.status is Status.OPTIMAL and abs(cost - optimum) > 1e-6:
         return f"claims {cost} to be optimal, but {optimum} is"
     if cost < unrestricted_optimum(problem) - 1e-6:
         return f"costs {cost}, less than is possible"
-    if name in ("optimal", "auto") and optimum < math.inf and solution.status is not Status.OPTIMAL:
+    if name in ("optimal", "auto") and optimum < math.inf and result.status is not Status.OPTIMAL:
         return "did not solve a tiny graph to optimality"
     return ""
 

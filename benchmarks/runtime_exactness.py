@@ -11,13 +11,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 import onnxruntime
 from exactness import differences, random_schedule
 from random_models import random_model
 
-from checkmate.io.onnx.reader import read_onnx
+from checkmate.io.onnx.read.reader import read_onnx
 
 
 def main(models: int = 200, nodes: int = 20) -> int:

@@ -23,25 +23,18 @@ from pathlib import Path
 import onnx
 import training_graphs
 
-from checkmate.cli.options import GraphRequest
-from checkmate.cli.pipeline import prepare
-from checkmate.core.certify import run_strategy
-from checkmate.core.costs import roofline_costs
+import checkmate
+from checkmate.core.engine.exact import solve_exactly
+from checkmate.core.engine.run import run_strategy
 from checkmate.core.events import Event, Watch, relative_gap
-from checkmate.core.keep_all import keep_all_profile
-from checkmate.core.problem import Problem, build_problem, feasibility_floor
+from checkmate.core.model.floors import feasibility_floor
+from checkmate.core.model.problem import Problem
 from checkmate.core.result import Status
-from checkmate.core.runtime import Runtime
+from checkmate.core.schedule.peak import keep_all_profile
+from checkmate.core.schedule.sequence import profile
 from checkmate.core.search.warm import warm_up
-from checkmate.core.sequence import profile
-from checkmate.core.settings import Settings
-from checkmate.core.strategies.exact import solve_exactly
-from checkmate.core.strategies.smallest import find_smallest
-from checkmate.io.devices import default_device, get_device
-from checkmate.io.onnx.differentiate.options import TrainingOptions
-from checkmate.io.onnx.differentiate.training import differentiate
-from checkmate.io.onnx.external import model_bytes
-from checkmate.io.onnx.reader import read_onnx
+from checkmate.core.settings import FormulationName, Order, Settings
+from checkmate.core.studies.smallest import find_smallest
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 LIGHT_BATCH = 32
@@ -70,18 +63,18 @@ class Run:
         return f"{found} | {self.bound:.5f} | {'-' if math.isinf(self.cost) else f'{self.gap:.3%}'} | {self.seconds:.1f} s"
 
 
-def run(problem: Problem, limit: float, *, order: str, gap: float = 5e-3) -> Run:
+def run(problem: Problem, limit: float, *, order: Order, gap: float = 5e-3) -> Run:
     certified = run_strategy(problem, "auto", Settings(order=order, gap=gap), Watch(limit))
-    bound = (certified.solution.bound or 0.0) / problem.ideal_cost
+    bound = (certified.bound or 0.0) / problem.ideal_cost
     if certified.simulation is None or not certified.fits:
-        return Run(math.inf, bound, math.inf, certified.seconds, certified.solution.status is Status.INFEASIBLE)
+        return Run(math.inf, bound, math.inf, certified.seconds, certified.status is Status.INFEASIBLE)
     cost = certified.simulation.cost
-    return Run(cost / problem.ideal_cost, bound, relative_gap(cost, certified.solution.bound or 0.0), certified.seconds)
+    return Run(cost / problem.ideal_cost, bound, relative_gap(cost, certified.bound or 0.0), certified.seconds)
 
 
 def published(folder: Path, name: str) -> tuple[Problem, int]:
-    prepared = prepare(GraphRequest(str(folder / f"{name}.json"), {}, None, None, None, (), None, None))
-    return prepared.problem, prepared.keep_all.peak
+    priced = checkmate.load(folder / f"{name}.json").price()
+    return priced.problem, priced.keep_all.peak
 
 
 def papers(arguments: argparse.Namespace) -> Iterator[str]:
@@ -98,7 +91,7 @@ def papers(arguments: argparse.Namespace) -> Iterator[str]:
             budget = int(share * peak) if share else int(1.02 * floor)
             if budget < floor:
                 continue
-            made = run(problem.with_budget(budget), arguments.time_limit, order="given", gap=asked)
+            made = run(problem.with_budget(budget), arguments.time_limit, order=Order.GIVEN, gap=asked)
             what = f"{share:.0%}" if share else "1.02 x floor"
             print(f"| {name} | {what} | {made.row} |", flush=True)
             if not made.proven_infeasible and made.gap > asked * 1.0001:
@@ -109,7 +102,7 @@ def layered(arguments: argparse.Namespace) -> Iterator[str]:
     print("\n| graph | budget | order | cost | bound | gap | time | published |\n|---|---|---|---|---|---|---|---|")
     for (name, share), (moccasin, fastsa, *most) in PEERS.items():
         problem, peak = published(arguments.graphs, name)
-        for order, peer, limit in (("given", f"MOCCASIN {moccasin}", most[0]), ("search", f"FastSA {fastsa}", most[1])):
+        for order, peer, limit in ((Order.GIVEN, f"MOCCASIN {moccasin}", most[0]), (Order.SEARCH, f"FastSA {fastsa}", most[1])):
             made = run(problem.with_budget(int(share * peak)), arguments.time_limit, order=order)
             print(f"| {name} | {share:.0%} | {order} | {made.row} | {peer} |", flush=True)
             if round(100 * (made.cost - 1), 2) > limit + 0.05:
@@ -117,9 +110,7 @@ def layered(arguments: argparse.Namespace) -> Iterator[str]:
 
 
 def light_problem(path: Path) -> Problem:
-    graph = differentiate(onnx.load(str(path)), TrainingOptions(batch_size=LIGHT_BATCH))
-    model = read_onnx(model_bytes(graph.model), name=path.stem)
-    return build_problem(model.graph, roofline_costs(model.graph, get_device(default_device())), runtime=Runtime.ONNXRUNTIME)
+    return checkmate.differentiate(path, loss="cross-entropy", batch_size=LIGHT_BATCH).price().problem
 
 
 def light(arguments: argparse.Namespace) -> Iterator[str]:
@@ -171,7 +162,7 @@ def _until_within(problem: Problem, share: float, arguments: argparse.Namespace)
             when = time.monotonic() - begun
 
     watch = Watch(10 * arguments.time_limit, on_event=listen, interrupted=lambda: not math.isinf(when))
-    run_strategy(problem, "auto", Settings(order="given", gap=share), watch)
+    run_strategy(problem, "auto", Settings(order=Order.GIVEN, gap=share), watch)
     return when if not math.isinf(when) else time.monotonic() - begun
 
 
@@ -180,7 +171,7 @@ def formulation(arguments: argparse.Namespace) -> Iterator[str]:
     for name, share in (("resnet50_b256", 0.7), ("resnet50_b256", 0.5), ("random_layered_500", 0.9)):
         problem, peak = published(arguments.graphs, name)
         problem = problem.with_budget(int(share * peak))
-        made = run(problem, arguments.time_limit, order="given")
+        made = run(problem, arguments.time_limit, order=Order.GIVEN)
         cost, seconds = _reached_by_the_paper(problem, made.cost * problem.ideal_cost, arguments.time_limit)
         times = "never" if math.isinf(seconds) else f"{seconds / made.seconds:.0f} x"
         reached = "none" if math.isinf(cost) else f"{cost / problem.ideal_cost:.5f}"
@@ -199,7 +190,7 @@ def _reached_by_the_paper(problem: Problem, goal: float, limit: float) -> tuple[
         if best <= goal * (1 + 1e-9) and math.isinf(when):
             when = time.monotonic() - begun
 
-    solve_exactly(problem, Settings(formulation="paper"), Watch(limit, on_event=listen))
+    solve_exactly(problem, Settings(formulation=FormulationName.PAPER), Watch(limit, on_event=listen))
     return best, when
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from checkmate.core.costs import given_costs
-from checkmate.core.graph import OperationSpec, ValueSpec, Work, assemble
-from checkmate.core.problem import Problem, build_problem
+from checkmate.core.model.costs import given_costs
+from checkmate.core.model.graph import OperationSpec, ValueSpec, Work, assemble
+from checkmate.core.model.problem import Problem, build_problem
 
 MEGABYTE = 1 << 20
 

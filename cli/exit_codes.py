@@ -1,39 +1,43 @@
-"""What the exit status of the command says. Documented in docs/cli.md; scripts rely on it."""
+"""The exit codes of the command. Documented in docs/cli.md; scripts rely on them."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
-from ..core.errors import CheckmateError, InfeasibleError, InputError, LimitError, UnavailableError, VerificationError
+from ..core.errors import (
+    CheckmateError,
+    InfeasibleError,
+    InputError,
+    InterruptedWorkError,
+    LimitError,
+    UnavailableError,
+    VerificationError,
+)
 
 
 class ExitCode(IntEnum):
     OK = 0
-    """Done; a schedule that was written was verified."""
+    """Success; every schedule that was written was verified."""
     BUG = 1
-    """Something checkmate should have handled."""
+    """A bug in checkmate."""
     INPUT = 2
     """A bad option, graph or config."""
     INFEASIBLE = 3
     """Proven: no schedule fits the budget."""
     LIMIT = 4
-    """A limit was reached without a schedule that fits."""
+    """A limit was reached before a schedule that fits was found."""
     UNAVAILABLE = 5
     """A solver or runtime is missing or unlicensed."""
     VERIFICATION = 6
-    """A schedule failed the independent check."""
+    """A schedule or a compiled model failed verification."""
     WORSE = 7
-    """Worse than it may be: a condition of --fail-if is met, or a schedule regressed."""
+    """A schedule is worse than allowed: it meets a condition of --fail-if, or is worse than its baseline."""
     DIFFERENT = 7
-    """Two schedules differ, where the user asked to be told by the exit code."""
+    """Two schedules differ, with --exit-code."""
     INTERRUPTED = 130
     """Ctrl-C; the best schedule so far is written if there is one."""
     BROKEN_PIPE = 141
-    """The reader of our output went away, as `head` does."""
-
-
-class InterruptedWorkError(CheckmateError):
-    """Ctrl-C came before there was anything to write."""
+    """The program that reads the output closed the pipe, as `head` does."""
 
 
 _MEANINGS: dict[type[CheckmateError], tuple[ExitCode, str]] = {
@@ -47,7 +51,7 @@ _MEANINGS: dict[type[CheckmateError], tuple[ExitCode, str]] = {
 
 
 def meaning_of(error: CheckmateError) -> tuple[ExitCode, str]:
-    """The exit code of an error and the word for it under `--json`."""
+    """The exit code of an error and its `status` under `--json`."""
     for kind in type(error).__mro__:
         if kind in _MEANINGS:
             return _MEANINGS[kind]

@@ -1,4 +1,4 @@
-"""Every way a command can fail, told in one line on stderr, and as one object on stdout under `--json`."""
+"""Report every failure of a command: one line on stderr, and under `--json` one object on stdout."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from typing import Any
 
 import click
 
-from ..core.errors import CheckmateError
-from .command import HELP_NAMES, Option
-from .exit_codes import ExitCode, InterruptedWorkError, meaning_of
-from .session import Session, wants_colour
+from ..core.errors import CheckmateError, InterruptedWorkError
+from .console import Console, wants_colour
+from .exit_codes import ExitCode, meaning_of
+from .options.command import HELP_NAMES, Option
 
 
-def report(error: BaseException, session: Session, arguments: Sequence[str]) -> ExitCode:
-    """Say what went wrong, and give back the exit code."""
+def report(error: BaseException, console: Console, arguments: Sequence[str]) -> ExitCode:
+    """Print what went wrong, and return the exit code."""
     code, status, message = explain(error)
     if code is ExitCode.BUG:
-        _show_traceback(error, session)
+        _show_traceback(error, console)
     label = "\x1b[1;31merror:\x1b[0m" if wants_colour(sys.stderr) else "error:"
     print(label, one_line(message), file=sys.stderr)
     where = "".join(traceback.format_exception(error)) if code is ExitCode.BUG else ""
-    session.log("\n".join((one_line(message), where)) if where else one_line(message), "error")
-    if _wants_json(session, arguments) and not session.json_was_written:
+    console.log("\n".join((one_line(message), where)) if where else one_line(message), "error")
+    if _wants_json(console, arguments) and not console.json_was_written:
         details: dict[str, Any] = getattr(error, "details", {})
         fields = {"format": "checkmate-error", "version": 1, "status": status, "error": one_line(message), "exit_code": int(code)}
-        session.emit_json(fields | details)
+        console.emit_json(fields | details)
     return code
 
 
 def one_line(text: str) -> str:
-    """File and operation names may hold anything; a message is one line of printable characters."""
+    """File and operation names may contain any characters; a message is one line of printable ones."""
     joined = " ".join(line.strip() for line in text.splitlines())
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in joined)
 
 
 def explain(error: BaseException) -> tuple[ExitCode, str, str]:
-    """The exit code of an error, the word for it under `--json`, and what to tell the user."""
+    """The exit code of an error, its `status` under `--json`, and the message for the user."""
     match error:
         case CheckmateError():
             code, status = meaning_of(error)
@@ -54,21 +54,21 @@ def explain(error: BaseException) -> tuple[ExitCode, str, str]:
         case _ if _is_lack_of_memory(error):
             return ExitCode.LIMIT, "unknown", "the machine has too little memory for this graph; nothing was written"
         case FileNotFoundError() if error.filename is None:
-            return ExitCode.INPUT, "error", f"{_lowered(str(error.strerror or error))}; name one with the variable TMPDIR"
+            return ExitCode.INPUT, "error", f"{_lowered(str(error.strerror or error))}; set the environment variable TMPDIR to a folder"
         case OSError() if error.strerror:
-            # Files are opened by name, so only a write to an open stream has none.
+            # Errors on files have a file name; one without is a write to stdout.
             place = f"{error.filename}: " if error.filename else "cannot write to stdout: "
             return ExitCode.INPUT, "error", f"{place}{error.strerror}"
         case _:
             what = f"{type(error).__name__}: {error}".rstrip(": ")
-            return ExitCode.BUG, "bug", f"this is a bug in checkmate: {what} (CHECKMATE_DEBUG=1 shows where; please report it)"
+            return ExitCode.BUG, "bug", f"this is a bug in checkmate: {what} (please report it; CHECKMATE_DEBUG=1 shows the traceback)"
 
 
 _OUT_OF_MEMORY = ("can't start new thread", "failed to map segment", "Cannot allocate memory", "bad_alloc", "Unable to allocate")
 
 
 def _is_lack_of_memory(error: BaseException | None) -> bool:
-    """Libraries have many words for it, and some hide it behind an error of their own."""
+    """Libraries report a lack of memory in many ways, and some wrap it in an error of their own."""
     while error is not None:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
             return True
@@ -78,19 +78,19 @@ def _is_lack_of_memory(error: BaseException | None) -> bool:
     return False
 
 
-def _show_traceback(error: BaseException, session: Session) -> None:
-    if session.verbose or os.environ.get("CHECKMATE_DEBUG"):
+def _show_traceback(error: BaseException, console: Console) -> None:
+    if console.verbose or os.environ.get("CHECKMATE_DEBUG"):
         traceback.print_exception(error, file=sys.stderr)
 
 
-def _wants_json(session: Session, arguments: Sequence[str]) -> bool:
-    """A command line that could not be read may still have asked for JSON."""
+def _wants_json(console: Console, arguments: Sequence[str]) -> bool:
+    """True if JSON was asked for, even on a command line that could not be parsed."""
     flags = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return session.json or "--json" in flags
+    return console.json or "--json" in flags
 
 
 def _usage_message(error: click.UsageError) -> str:
-    """Click's words in our style: lower case, no full stop, a suggestion where one is near, and where the value came from."""
+    """Click's message in our style: lower case, no full stop, with a suggestion if there is one, and with the origin of the value."""
     match error:
         case click.NoSuchOption():
             near = f"; did you mean {error.possibilities[0]}?" if error.possibilities else ""
@@ -119,15 +119,15 @@ def _what_it_is(error: click.MissingParameter) -> str:
 
 
 def _origin(error: click.BadParameter) -> str:
-    """A value that was not typed is hard to find: say where it stands."""
+    """A value that was not typed on the command line is hard to find: say where it came from."""
     if error.ctx is None or not isinstance(error.param, Option) or error.param.name is None:
         return ""
     source = error.ctx.get_parameter_source(error.param.name)
     if source is click.core.ParameterSource.ENVIRONMENT:
         return f" (from the variable {error.param.variable})"
     if source is click.core.ParameterSource.DEFAULT_MAP:
-        session = error.ctx.find_object(Session)
-        return f" (from {session.config_path})" if session else ""
+        console = error.ctx.find_object(Console)
+        return f" (from {console.config_path})" if console else ""
     return ""
 
 

@@ -1,6 +1,6 @@
-"""`--log-file`: what a run did and how long each part took, line by line as it happens, so that even a killed run leaves a readable log.
+"""`--log-file`: what a run did and how long each part took, written line by line, so that even a killed run leaves a readable log.
 
-With `--verbose` the stages go to stderr too. Nothing ever goes to stdout.
+With `--verbose` the stages go to stderr too. The log never goes to stdout.
 """
 
 from __future__ import annotations
@@ -10,24 +10,23 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from .. import __version__
 from ..core.errors import InputError
+from ..core.events import STAGES
 
 LOG = logging.getLogger("checkmate")
 LOG.addHandler(logging.NullHandler())
 LOG.setLevel(logging.INFO)
 LOG.propagate = False
-STAGES = LOG.getChild("stages")
 
 _FIRST_LINE = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d{3} ")
 
 
 class _Lines(logging.Formatter):
-    """Time to the millisecond, with the zone, and the level. Further lines of one entry are set in: no name can forge a line."""
+    """Time in milliseconds with the time zone, and the level. Further lines of an entry are indented: no name can forge an entry."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(message)s")
@@ -45,13 +44,13 @@ def _printable(line: str) -> str:
 
 
 def open_log(path: str) -> None:
-    """Append to a log, which may be new. Anything but a log is left alone: a slip must not spoil a model."""
+    """Append to a log file, new or old. A file that is not a log is refused, so that a typing error cannot damage a model."""
     if path == "-":
-        raise InputError("--log-file: name a file; --verbose tells what happens on stderr")
+        raise InputError("--log-file: '-' is not a file; name a file, or use --verbose to see progress on stderr")
     place = Path(path)
     try:
         if place.is_file() and place.stat().st_size and not _FIRST_LINE.match(_head(place)):
-            raise InputError(f"--log-file: {path!r} is there and is no log of checkmate; choose another name")
+            raise InputError(f"--log-file: {path!r} exists and is not a checkmate log; choose another name")
         stream = place.open("a" if place.is_file() or not place.exists() else "w", buffering=1, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise InputError(f"cannot write the log file {path!r}: {(error.strerror or str(error)).lower()}") from None
@@ -64,7 +63,7 @@ def open_log(path: str) -> None:
 
 
 class _LogHandler(logging.StreamHandler):  # type: ignore[type-arg]
-    """A log that can no longer be written (the disk is full) does not stop the work: the user hears of it once."""
+    """If the log can no longer be written (the disk is full), the work goes on, with one warning."""
 
     complained = False
 
@@ -82,7 +81,7 @@ class _LogHandler(logging.StreamHandler):  # type: ignore[type-arg]
 
 
 def show_stages() -> None:
-    """For --verbose."""
+    """Print the stages on stderr, for --verbose."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(message)s"))
     STAGES.addHandler(handler)
@@ -95,7 +94,7 @@ def log_command(arguments: Sequence[str]) -> None:
 
 
 def close_logs(code: int, seconds: float) -> None:
-    """The last line, and everything back as it was: several commands may run in one process."""
+    """Write the last line and remove the handlers: several commands may run in one process."""
     LOG.info("exit %d after %.3f s", code, seconds)
     for logger in (LOG, STAGES):
         for handler in list(logger.handlers):
@@ -103,18 +102,6 @@ def close_logs(code: int, seconds: float) -> None:
                 logger.removeHandler(handler)
                 if isinstance(handler, _LogHandler):
                     handler.close()
-
-
-@contextmanager
-def stage(name: str) -> Iterator[None]:
-    """Tell how long a part of the work took."""
-    begun = time.perf_counter()
-    try:
-        yield
-    except BaseException as error:
-        STAGES.info("%s: %s after %.3f s", name, type(error).__name__, time.perf_counter() - begun)
-        raise
-    STAGES.info("%s: %.3f s", name, time.perf_counter() - begun)
 
 
 def _head(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""How a search went: the best cost and the bound over time, short enough to keep beside its result."""
+"""The progress of a search: the best cost and the bound over time, short enough to store with its result."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from itertools import pairwise
 from .events import Event, Watch
 
 LONGEST = 200
-"""Moments kept; where there are more, those that only began something new go first, then every second one."""
+"""The most moments to keep. If there are more, those that only started a new phase are dropped first, then every second one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What was known some seconds into the work; None is not known yet."""
+    """What was known after some seconds; None means not known yet."""
 
     seconds: float
     incumbent: float | None
@@ -24,20 +24,20 @@ class Moment:
 
 
 class History:
-    """Listens to events on their way to another listener, and remembers what they changed."""
+    """Records events, and passes them on to another listener."""
 
     def __init__(self, listener: Callable[[Event], None] = lambda event: None) -> None:
         self.watch = Watch()
-        """Whose clock counts: set it to the watch of the work."""
+        """The watch whose clock is used: set it to the watch of the search."""
         self._listener = listener
         self._moments: list[Moment] = []
 
     def on_event(self, event: Event) -> None:
-        """Costs only fall: a worse schedule found later, under another order, is no news. A bound is as it was told."""
+        """Recorded costs never rise: a worse schedule that is found later, in another order, is ignored. Bounds are recorded unchanged."""
         self._listener(event)
         now = round(self.watch.elapsed, 3)
         if self._moments and now < self._moments[-1].seconds:
-            self._moments = []  # the clock was set back: what went before was not part of the work
+            self._moments = []  # the clock was restarted: the time before does not count
         last = self._moments[-1] if self._moments else Moment(0.0, None, None, "")
         known = [cost for cost in (last.incumbent, _finite(event.incumbent)) if cost is not None]
         bound = _finite(event.bound)
@@ -48,7 +48,7 @@ class History:
             self._moments = _thinned(self._moments)
 
     def concluded(self, seconds: float, cost: float, bound: float) -> tuple[Moment, ...]:
-        """All moments, and how it ended."""
+        """All moments, and the final result as the last one."""
         return (*self._moments, Moment(round(seconds, 3), cost, bound, "end"))
 
 

@@ -1,46 +1,72 @@
-"""What a user may ask of the solving, whatever the strategy."""
+"""The options of solving that are common to all strategies."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
+
+from .result import Scope
+
+
+class Order(StrEnum):
+    """The order of first computations."""
+
+    GIVEN = "given"
+    """The order of the graph."""
+    SEARCH = "search"
+    """An order found by search."""
+
+
+class FormulationName(StrEnum):
+    """Which MILP the exact strategies solve."""
+
+    LIVENESS = "liveness"
+    """The paper's schedules with fewer variables."""
+    PAPER = "paper"
+    """As printed."""
+    ANY_ORDER = "any-order"
+    """A few breakpoints, any order of first computations: a relaxation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known before the work begins, of the same graph and costs under this budget.
+    """What is known before the search starts, for the same graph, costs and budget.
 
-    A schedule that fits a smaller budget fits this one too, and a bound for a larger budget holds for this one too: that is how a curve
-    of budgets passes on what it found.
+    A schedule that fits a smaller budget fits this one too, and a bound for a larger budget holds for this one too: a sweep passes
+    on results between budgets in this way.
     """
 
     sequence: tuple[int, ...] | None = None
-    """A schedule, in operations of the problem; one that does not fit the budget is ignored."""
+    """A schedule as operations of the problem; ignored if it does not fit the budget."""
     bound: float = 0.0
-    """No schedule is cheaper..."""
-    bound_scope: str = "order"
+    """A bound: no schedule is cheaper ..."""
+    bound_scope: Scope = Scope.ORDER
     """... with first computations in the order of `sequence` (`order`), or in any order (`any`)."""
     elsewhere: float = float("inf")
-    """What a schedule in another order costs: if nothing nearly as cheap is found soon, nobody will want this one."""
+    """The cost of a schedule in another order: the search in this order may stop early if it finds nothing nearly as cheap."""
     unfinished: object = field(default=None, compare=False, repr=False)
-    """What the same strategy left behind in an earlier run under the same order."""
+    """The state that the same strategy left in an earlier run with the same order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Options of the strategies; some ignore most of them."""
+    """Options of the strategies; some strategies ignore most of them."""
 
     solver: str = "highs"
-    formulation: str = "liveness"
+    formulation: FormulationName = FormulationName.LIVENESS
     gap: float = 1e-4
-    """Relative gap at which a schedule counts as optimal."""
-    order: str = "given"
-    """`given`: first computations in the graph's order; `search`: in an order found by search."""
+    """The gap at which a schedule counts as optimal."""
+    order: Order = Order.GIVEN
     threads: int | None = None
     seed: int = 0
     iterations: int | None = None
-    """Rounds of search after which `auto` stops. It then solves no MILP, whose work only a clock can limit: unless all of the time runs
-    out, what it finds depends on the seed alone."""
+    """Rounds of search after which `auto` stops. It then solves no MILP, because only a clock can limit one: unless the time limit is
+    reached, the result depends on the seed only."""
+    nodes: int | None = None
+    """Nodes of branch and bound after which a solver stops: an amount of work, the same on every machine."""
+    good_enough: float | None = None
+    """The objective of a solution, in the units of the program, at which a solver may stop: it is known that none is better."""
     presolve: bool = True
-    """Whether HiGHS may presolve integer programs: not where it has got some of their kind wrong."""
+    """Whether HiGHS may presolve integer programs; off for programs of a kind that its presolve has solved wrongly."""
     known: Known = Known()
-    """Where strategies that improve on what they are given begin; the others ignore it."""
+    """Where strategies that improve a given schedule start; the others ignore it."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from checkmate.cli.command import Command, Option
 from checkmate.cli.exit_codes import ExitCode
-from checkmate.cli.main import PROGRAM, all_commands
+from checkmate.cli.options.command import Command, Option
+from checkmate.cli.registry import PROGRAM, all_commands
 
 PATH = Path(__file__).parent / "reference.md"
 

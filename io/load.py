@@ -1,4 +1,4 @@
-"""Load a graph, whatever format it is in. The format is found by looking at the content, not at the name."""
+"""Load a graph in any format. The format is recognized by the content, not by the name of the file."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..core.errors import InputError
-from ..core.graph import Graph
-from . import graph_json
-from .content import Content
-from .graph_json import parse_graph
-from .node_link import looks_like_node_link, parse_node_link
-from .strict_json import describe, quote
+from ..core.model.graph import Graph
+from .formats import graph_json
+from .formats.content import Content
+from .formats.graph_json import parse_graph
+from .formats.node_link import looks_like_node_link, parse_node_link
+from .formats.strict_json import describe, quote
 
 if TYPE_CHECKING:
-    from .onnx.reader import OnnxModel
+    from .onnx.read.reader import OnnxModel
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A graph and where it came from; the ONNX model too if it was one."""
+    """A graph and its origin, and the ONNX model it was read from, if any."""
 
     graph: Graph
     format: str
@@ -32,7 +32,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the user says about free dimensions."""
+    """The sizes of free dimensions that the user set."""
 
     dims: Mapping[str, int]
     batch_size: int | None
@@ -44,19 +44,32 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One way to write a graph: how to tell it by its content, and how to read it."""
+    """A file format: how to recognize it by its content, and how to read it."""
 
     detect: Callable[[Content], bool]
     read: Callable[[Content, Sizes], tuple[Graph, OnnxModel | None]]
 
 
-def load(source: str, *, dims: Mapping[str, int], batch_size: int | None, stdin: BinaryIO | None = None) -> Loaded:
-    """Load the graph in a file, or on standard input if the source is `-`."""
-    content = Content.from_stream(stdin or sys.stdin.buffer) if source == "-" else Content.from_path(Path(source))
+def load(source: Any, *, dims: Mapping[str, int] | None = None, batch_size: int | None = None, stdin: BinaryIO | None = None) -> Loaded:
+    """Load a graph from a path (`-` is standard input), from bytes, from an `onnx.ModelProto` or from a dict of graph JSON."""
+    sizes = Sizes(dict(dims or {}), batch_size)
+    if isinstance(source, Mapping):
+        content = Content.from_document(dict(source), "graph")
+    elif hasattr(source, "SerializeToString"):
+        from .onnx.read.reader import read_onnx
+
+        model = read_onnx(source, dims=sizes.dims, batch_size=sizes.batch_size)
+        return Loaded(model.graph, "onnx", "", model)
+    elif isinstance(source, bytes):
+        content = Content.from_bytes(source, "bytes")
+    elif source == "-":
+        content = Content.from_stream(stdin or sys.stdin.buffer)
+    else:
+        content = Content.from_path(Path(source))
     for name, candidate in FORMATS.items():
         if candidate.detect(content):
-            graph, onnx = candidate.read(content, Sizes(dims, batch_size))
-            return Loaded(graph, name, source, onnx)
+            graph, onnx = candidate.read(content, sizes)
+            return Loaded(graph, name, "" if isinstance(source, (bytes, Mapping)) else str(source), onnx)
     raise InputError(f"{content.where}: {_unrecognized(content)}")
 
 
@@ -81,14 +94,14 @@ _MODEL_FIELDS = frozenset((*range(1, 10), 14, 20, 25, 26))
 
 
 def is_onnx(content: Content) -> bool:
-    """Protobuf has no magic number: the first field must be one of a model's, and the bytes must not be text."""
+    """Protobuf has no magic number: the first field must be a field of a model, and the bytes must not be text."""
     head = content.head
     tag = head[0] & 0x7F | ((head[1] << 7) if head[0] & 0x80 and len(head) > 1 else 0)
     return tag & 7 in (0, 2) and tag >> 3 in _MODEL_FIELDS and any(byte < 32 and byte not in b"\t\n\r\f" for byte in head)
 
 
 def _read_onnx(content: Content, sizes: Sizes) -> tuple[Graph, OnnxModel | None]:
-    from .onnx.reader import read_onnx
+    from .onnx.read.reader import read_onnx
 
     name = Path(content.where).stem
     model = read_onnx(content.path or content.received or b"", name=name, dims=sizes.dims, batch_size=sizes.batch_size)
@@ -100,7 +113,7 @@ FORMATS: Mapping[str, Format] = {
     "node-link": _json(parse_node_link, looks_like_node_link),
     "onnx": Format(is_onnx, _read_onnx),
 }
-"""All formats, in the order they are tried. To add one, add a line."""
+"""All formats, in the order in which they are tried. To add one, add a line."""
 
 
 def _unrecognized(content: Content) -> str:
@@ -108,8 +121,8 @@ def _unrecognized(content: Content) -> str:
         return "neither JSON nor an ONNX model"
     document = content.document
     if not isinstance(document, dict):
-        return f"expected a graph, an object {{...}}, found {describe(document)}"
+        return f"expected a graph (an object {{...}}), found {describe(document)}"
     kind = document.get("format")
     if isinstance(kind, str):
         return f"expected a graph, found a file of format {quote(kind)}"
-    return f"JSON, but not a graph: neither \"format\": {graph_json.FORMAT!r} nor node-link JSON with 'nodes' and 'links'"
+    return f"JSON, but not a graph: it has neither \"format\": {graph_json.FORMAT!r} nor 'nodes' and 'links' of node-link JSON"

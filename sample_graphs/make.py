@@ -12,11 +12,11 @@ from pathlib import Path
 
 import onnx
 
-from ..core.graph import Graph, OperationSpec, ValueSpec, Work, assemble
-from ..io.atomic import atomic_write
-from ..io.graph_json import render_graph
-from ..io.json_text import json_text
-from ..io.onnx.reader import read_onnx
+from ..core.model.graph import Graph, OperationSpec, ValueSpec, Work, assemble
+from ..io.formats.atomic import atomic_write
+from ..io.formats.graph_json import render_graph
+from ..io.formats.json_text import json_text
+from ..io.onnx.read.reader import read_onnx
 from . import networks
 from .forward import classifier
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from ..errors import InputError
+from ..lookup import imported
+from ..settings import FormulationName
 
 if TYPE_CHECKING:
     from .formulation import Formulation
 
-FORMULATIONS: Mapping[str, str] = {
-    "liveness": "liveness:build_liveness",
-    "paper": "paper:build_paper",
+FORMULATIONS: Mapping[FormulationName, str] = {
+    FormulationName.LIVENESS: ".liveness:build_liveness",
+    FormulationName.PAPER: ".paper:build_paper",
 }
-"""Name -> module:function. Imported only when used: Pyomo takes a second to import."""
+"""Name -> place. Imported only when used: Pyomo takes a second to import."""
 
 
-def get_formulation(name: str) -> Formulation:
-    """The formulation of this name, or an error that lists all names."""
-    if name not in FORMULATIONS:
-        raise InputError(f"no formulation {name!r}; there are {', '.join(FORMULATIONS)}")
-    module, function = FORMULATIONS[name].split(":")
-    return cast("Formulation", getattr(import_module(f".{module}", __name__), function))
+def get_formulation(name: FormulationName) -> Formulation:
+    """The builder of a formulation."""
+    builder: Formulation = imported(FORMULATIONS[name], __name__)
+    return builder

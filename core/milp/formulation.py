@@ -1,12 +1,9 @@
-"""What the formulations share: scaling, rows, and the way between sequences and solver values."""
+"""What the Pyomo formulations share: rows, and the way between sequences and solver values."""
 
 from __future__ import annotations
 
-import functools
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,46 +11,10 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 from pyomo.core.expr import LinearExpression
 
-from ..problem import Problem
-from ..sequence import in_stage_order, profile, prune, stages
-from .runs import closing_run
+from ..model.problem import Problem
+from ..schedule.sequence import prune
+from .around import Around, carried, stage_sets
 from .standard_form import StandardForm
-
-LARGEST_COEFFICIENT = 1e4
-"""Memory rows are scaled to this: far from the solvers' absolute tolerance of 1e-6 and from numerical trouble."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """Bytes and costs in numbers that suit a solver.
-
-    Sizes are divided by their greatest common divisor first, so that the budget can be rounded down to a whole multiple: left-hand sides of
-    memory rows are multiples too, and a solver's tolerance cannot let a schedule through that is a little too large.
-    """
-
-    size: tuple[float, ...]
-    workspace: tuple[float, ...]
-    available: float
-    cost: tuple[float, ...]
-    bytes_unit: float
-    cost_unit: float
-    """The real bytes and the real cost of one unit of the scaled model."""
-
-    @staticmethod
-    def of(problem: Problem) -> Scale:
-        unit = functools.reduce(math.gcd, (*problem.size, *problem.workspace)) or 1
-        most = max(max(problem.size, default=0), max(problem.workspace, default=0), 1)
-        bytes_unit = max(1.0, most / unit / LARGEST_COEFFICIENT) * unit
-        ideal = problem.ideal_cost
-        cost_unit = 1.0 if 1 <= ideal <= 1e5 else (ideal / 1000 if ideal > 0 else 1.0)
-        return Scale(
-            size=tuple(size / bytes_unit for size in problem.size),
-            workspace=tuple(size / bytes_unit for size in problem.workspace),
-            available=(problem.available // unit * unit) / bytes_unit,
-            cost=tuple(cost / cost_unit for cost in problem.cost),
-            bytes_unit=bytes_unit,
-            cost_unit=cost_unit,
-        )
 
 
 class Rows:
@@ -134,66 +95,6 @@ class Formulated:
                 if column is not None:
                     values[column] = 1.0 if item in sets[stage] else 0.0
         return values
-
-
-def stage_sets(problem: Problem, sequence: Sequence[int], runs: Sequence[range]) -> list[set[int]]:
-    """What a sequence computes in each stage, where a stage without first computations takes all that comes after the last of them."""
-    fine = stages(problem, in_stage_order(problem, sequence))
-    merged: list[set[int]] = []
-    for run in runs:
-        parts = fine[run.start : run.stop] if run else fine[run.start :]
-        merged.append({operation for part in parts for operation in part})
-    return merged
-
-
-def carried(problem: Problem, computed: Sequence[set[int]]) -> list[set[int]] | None:
-    """Which values each stage must find in memory, given what each computes; None if that cannot be (nothing made them)."""
-    kept: list[set[int]] = [set() for _ in range(len(computed) + 1)]
-    kept[-1] = {value for value, needed in enumerate(problem.kept) if needed}
-    for stage in reversed(range(len(computed))):
-        wanted = {value for value in kept[stage + 1] if problem.producer[value] not in computed[stage]}
-        for operation in computed[stage]:
-            wanted.update(value for value in problem.inputs[operation] if problem.producer[value] not in computed[stage])
-        kept[stage] = wanted
-    return None if kept[0] else kept
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Around:
-    """The neighbourhood of a schedule: of some operations it is free where they are computed and kept; the rest is as in the schedule."""
-
-    runs: tuple[range, ...]
-    computed: tuple[frozenset[int], ...]
-    """By the schedule in each stage, first computations included."""
-    kept: tuple[frozenset[int], ...]
-    """By the schedule into each stage, and past the last."""
-    operations: frozenset[int]
-    """Those that are free."""
-
-    @staticmethod
-    def of(problem: Problem, sequence: Sequence[int], operations: frozenset[int], cuts: Iterable[int]) -> Around | None:
-        """Around a sequence that makes first computations in order; None if it does not fit once it is in stage order.
-
-        Stages begin with the first computations in `cuts`, and where the sequence recomputes something, so that it has a place in the model
-        exactly as it is.
-        """
-        ordered = in_stage_order(problem, sequence)
-        if profile(problem, ordered).peak > problem.budget:
-            return None
-        begin = {0, problem.count, *cuts}
-        begin.update(first for first, part in enumerate(stages(problem, ordered)) if len(part) > 1 and first < problem.count)
-        runs = (*(range(start, stop) for start, stop in pairwise(sorted(begin))), *closing_run(problem))
-        computed = stage_sets(problem, ordered, runs)
-        kept = carried(problem, computed)
-        if kept is None:
-            return None
-        return Around(runs, tuple(map(frozenset, computed)), tuple(map(frozenset, kept)), operations)
-
-    def fixed(self) -> Iterator[tuple[int, int]]:
-        """The recomputations, stage and operation, that are not free."""
-        for stage, operations in enumerate(self.computed):
-            again = (operation for operation in operations if operation not in self.runs[stage])
-            yield from ((stage, operation) for operation in again if operation not in self.operations)
 
 
 class Formulation(Protocol):

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
+from .sparse import Ints, SparseMatrix
 from .standard_form import StandardForm
-
-Ints = NDArray[np.int64]
 
 
 class Matrix:
@@ -44,8 +42,7 @@ class Matrix:
 
     def form(self, objective: NDArray[np.float64], offset: float) -> StandardForm:
         width = len(objective)
-        entries = (np.concatenate(self.values), (np.concatenate(self.rows), np.concatenate(self.columns)))
-        matrix = scipy.sparse.csc_array(entries, shape=(self.count, width))
+        matrix = SparseMatrix.of(np.concatenate(self.rows), np.concatenate(self.columns), np.concatenate(self.values), (self.count, width))
         lower = np.concatenate(self.lower)
         return StandardForm(
             objective=objective,

@@ -13,10 +13,11 @@ from typing import Any
 import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression
 
-from ..problem import Problem
-from .formulation import Formulated, Rows, Scale
-from .runs import single_runs
-from .standard_form import compile_standard_form
+from ..model.problem import Problem
+from .formulation import Formulated, Rows
+from .pyomo_form import compile_standard_form
+from .scale import Scale
+from .stages import single_runs
 
 
 def build_paper(problem: Problem, runs: Sequence[range] | None = None) -> Formulated:

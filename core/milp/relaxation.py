@@ -12,7 +12,7 @@ Where everything an operation makes is read by one other only, which reads nothi
 other has run: keeping the other's output instead takes no more memory and saves the recomputation. From then on the two are recomputed
 together, as one. That is exact, and makes the model much smaller.
 
-A run may be a zone (core/zones.py). It then has two stages: what is recomputed up to the moment at which large values take most, and what
+A run may be a zone (core/zones). It then has two stages: what is recomputed up to the moment at which large values take most, and what
 after it, with no first computation of its own. At that moment there is room for what the large values leave, and no more.
 
 The matrix is put together with numpy, not Pyomo: it is no model of schedules, only of a bound, it is solved again and again with other
@@ -27,11 +27,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problem import Problem
-from ..sequence import first_computations
-from ..zones import Way, Zone
-from .formulation import Scale
+from ..model.problem import Problem
+from ..schedule.sequence import first_computations
+from ..zones.labels import Way, Zone
 from .matrix import Matrix
+from .scale import Scale
 from .standard_form import StandardForm
 from .zone_rows import ZoneColumns, add_zone, worst_moment, zone_columns, zone_makers, zone_start
 

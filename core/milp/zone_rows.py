@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problem import Problem
-from ..zones import Zone
-from .formulation import Scale
+from ..model.problem import Problem
+from ..zones.labels import Zone
 from .matrix import Matrix
+from .scale import Scale
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

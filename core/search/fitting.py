@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..problem import Problem
-from ..sequence import profile
+from ..model.problem import Problem
+from ..schedule.sequence import profile
 
 
 def cheapest_that_fits(problem: Problem, candidates: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:

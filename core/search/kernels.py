@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 
-from .basics import pick, sort, uniform
-from .compile import inner, outer
+from ..jit.basics import pick, sort, uniform
+from ..jit.compile import inner, outer
+from ..jit.tables import Ints, Row
 from .space import LOG, State
-from .tables import Ints, Row
 
 IMPOSSIBLE = 1e30
 """The cost of recomputing what cannot be recomputed: no move that needs it is ever taken."""

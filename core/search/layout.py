@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..problem import Problem, horizons
+from ..model.problem import Problem, horizons
 
 LONG_AGO = 8
 """Operations since the last use of a value, from which on reading it may mean recomputing it."""

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..events import Watch
-from ..problem import Problem
-from ..sequence import just_in_time, last_reads, prune
+from ..jit.tables import Ints
+from ..model.problem import Problem
+from ..schedule.sequence import just_in_time, last_reads, prune
 from .fitting import cheapest_that_fits
 from .kernels import anneal, recomputed, reset
 from .layout import Layout, fine_layout
 from .space import State, new_state, stage_numbers
-from .tables import Ints
 
 CHUNK = 2000
 """Moves between two looks at the clock."""

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..events import Event, Watch
-from ..problem import Problem
+from ..jit.tables import Ints
+from ..model.problem import Problem
 from .order_builds import build_eagerly, build_lazily, least_peak
 from .order_kernels import anneal, reset
 from .order_space import Links, Walk, blank_walk, build_links
-from .tables import Ints
 from .walkers import walkers
 
 CHUNK = 2000

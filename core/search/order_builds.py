@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compile import outer
+from ..jit.compile import outer
+from ..jit.tables import Ints
 from .order_space import Links, Walk
-from .tables import Ints
 
 
 def build_eagerly(links: Links, walk: Walk) -> None:

@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from .basics import pick, scale, uniform
-from .compile import inner, outer
+from ..jit.basics import pick, scale, uniform
+from ..jit.compile import inner, outer
 from .order_space import Links, Walk
 
 LONGEST_RUN = 4

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..problem import Problem
-from .tables import Ints, Table, columns, filled, first_random, linked
+from ..jit.tables import Ints, Table, columns, filled, first_random, linked
+from ..model.problem import Problem
 
 OPERATION = columns("made dropped workspace reads reads_end before before_end after after_end makes makes_end")
 """Bytes of what each operation makes, and of these, bytes that nobody reads: free again right after. Then where in `links` begins and ends

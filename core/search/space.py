@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..problem import Problem
+from ..jit.tables import Ints, Table, columns, filled, first_random, in_rows
+from ..model.problem import Problem
 from .layout import Layout
-from .tables import Ints, Table, columns, filled, first_random, in_rows
 
 LOG = 100_000
 """A move that changes more than this many gaps or stages is given up."""

@@ -7,10 +7,11 @@ belong together, as in deep networks, the search over stages finds that sooner; 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..events import Watch
-from ..problem import Problem
-from ..sequence import just_in_time, profile, prune
+from ..model.problem import Problem
+from ..schedule.sequence import just_in_time, profile, prune
 from .fitting import cheapest_that_fits
 from .splice_kernels import anneal, reset
 from .splice_space import new_splice
@@ -33,28 +34,28 @@ MOST_INSISTENT = 3
 the beginning, and from the second on it is so much hotter."""
 
 
-def splice_from(
-    problem: Problem, start: Sequence[int], seed: int, moves: int, watch: Watch, *, free: bool = False, insistence: int = 0
-) -> tuple[int, ...] | None:
-    """Anneal from a sequence for a number of moves; the cheapest found that fits, never one dearer than a start that does.
+@dataclass(frozen=True, slots=True)
+class Annealing:
+    """How an annealing run over sequences goes: temperature, and the infeasibility penalty."""
 
-    First computations stay in order unless that is free.
-    """
-    if problem.available <= 0:
-        return None
-    start = prune(problem, start)
+    hot: float
+    """The temperature at first, in costs of an average operation; it falls to a hundredth."""
+    cheap: float
+    dear: float = DEAR
+    """What taking all of the available memory too much, at one place, costs at first and in the end, in ideal costs."""
+
+
+def anneal_sequence(
+    problem: Problem, start: Sequence[int], annealing: Annealing, seed: int, moves: int, watch: Watch, *, free: bool
+) -> tuple[int, ...] | None:
+    """The cheapest sequence found that fits; None if none did. First computations stay in order unless that is free."""
     state = new_splice(problem, start, seed)
-    if not len(state.large):
+    if problem.available <= 0 or not len(state.large):
         return None
     reset(state)
-    made = profile(problem, start)
-    fits = made.peak <= problem.budget
-    gentle = fits and made.cost > problem.ideal_cost
     cost = max(problem.ideal_cost, 1e-300)
-    insistence = min(insistence, MOST_INSISTENT)
-    hot = (GENTLE_HOT if gentle else HOT) * HOTTER ** max(0, insistence - 1) * cost / problem.count
-    cheap = (GENTLE_CHEAP if gentle else CHEAP) * DEARER**insistence
-    dear = DEAR * DEARER ** (insistence / MOST_INSISTENT)
+    hot = annealing.hot * cost / problem.count
+    steeper = annealing.dear / annealing.cheap
     chunks = max(1, moves // CHUNK)
     for chunk in range(chunks):
         if watch.expired:
@@ -65,11 +66,32 @@ def splice_from(
             min(moves, CHUNK),
             hot * COOLING**begin,
             hot * COOLING**end,
-            cost * cheap * (dear / cheap) ** begin,
-            cost * cheap * (dear / cheap) ** end,
+            cost * annealing.cheap * steeper**begin,
+            cost * annealing.cheap * steeper**end,
             free,
         )
-    if not state.best_sequence:
+    return tuple(state.best_sequence) or None
+
+
+def splice_from(
+    problem: Problem, start: Sequence[int], seed: int, moves: int, watch: Watch, *, free: bool = False, insistence: int = 0
+) -> tuple[int, ...] | None:
+    """Anneal from a sequence for a number of moves; the cheapest found that fits, never one dearer than a start that does.
+
+    First computations stay in order unless that is free.
+    """
+    start = prune(problem, start)
+    made = profile(problem, start)
+    fits = made.peak <= problem.budget
+    gentle = fits and made.cost > problem.ideal_cost
+    insistence = min(insistence, MOST_INSISTENT)
+    annealing = Annealing(
+        hot=(GENTLE_HOT if gentle else HOT) * HOTTER ** max(0, insistence - 1),
+        cheap=(GENTLE_CHEAP if gentle else CHEAP) * DEARER**insistence,
+        dear=DEAR * DEARER ** (insistence / MOST_INSISTENT),
+    )
+    best = anneal_sequence(problem, start, annealing, seed, moves, watch, free=free)
+    if best is None:
         return start if fits else None
-    found = prune(problem, state.best_sequence)
+    found = prune(problem, best)
     return cheapest_that_fits(problem, [start, found, just_in_time(problem, found)])

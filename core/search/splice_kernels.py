@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from .basics import pick, scale, uniform
-from .compile import inner, outer
+from ..jit.basics import pick, scale, uniform
+from ..jit.compile import inner, outer
 from .splice_space import Splice
 from .splice_steps import INSERTION, REMOVAL, SHIFT, attempt, carry_out, copy_before, last_read, next_read, note, undo
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..grouping import small_below
-from ..problem import Problem
-from .tables import Ints, Table, columns, filled, first_random, linked
+from ..jit.tables import Ints, Table, columns, filled, first_random, linked
+from ..model.problem import Problem
+from ..model.transforms.group import small_below
 
 COPIES = 12
 """How often an operation may be computed; more often only if the sequence a search begins with does so."""

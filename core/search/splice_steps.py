@@ -8,7 +8,7 @@ numba's cache does not notice a change here: after one, remove `__pycache__`.
 
 from __future__ import annotations
 
-from .compile import inner
+from ..jit.compile import inner
 from .splice_space import Splice
 
 NOTHING = 0

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from ..events import Watch
-from ..grouping import Grouped, group_operations, pass_zones, small_below
-from ..problem import Problem
-from ..sequence import just_in_time
+from ..model.problem import Problem
+from ..model.transforms.group import Grouped, group_operations, pass_zones, small_below
+from ..schedule.sequence import just_in_time
 from .fitting import cheapest_that_fits
 from .layout import Layout, coarse_layout, fine_layout
 from .local import walk_from

@@ -5,13 +5,13 @@ Their compiled form is cached on disk, so this takes seconds once on a machine a
 
 from __future__ import annotations
 
-from ..costs import Costs
 from ..events import Event, Watch
-from ..graph import Graph, Operation, Value
-from ..problem import Problem, build_problem
-from ..zones import find_zone
+from ..jit.beside import done_beside
+from ..model.costs import Costs
+from ..model.graph import Graph, Operation, Value
+from ..model.problem import Problem, build_problem
+from ..zones.labels import find_zone
 from . import splice_kernels
-from .beside import done_beside
 from .local import walk_from
 from .order import find_order, order_for_budget
 from .splice import splice_from

@@ -1,33 +1,33 @@
-"""One registry of MILP solvers. To add one: a file with a class of the `Solver` protocol, and one line here.
+"""The registry of MILP solvers. To add one: a file with a class that follows the `Solver` protocol, and one line here.
 
-Importing this loads no solver and takes no licence.
+Importing this module loads no solver and needs no licence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ..errors import InputError
+from ..lookup import imported
 
 if TYPE_CHECKING:
     from .base import Solver
 
 SOLVERS: Mapping[str, str] = {
-    "highs": "highs:Highs",
-    "cbc": "cbc:Cbc",
-    "gurobi": "gurobi:Gurobi",
+    "highs": ".highs:Highs",
+    "cbc": ".cbc:Cbc",
+    "gurobi": ".gurobi:Gurobi",
 }
-"""Name -> module:class, in the order of preference."""
+"""Name -> module and class, in the order of preference."""
 JUDGE = "highs"
-"""Always installed: asked where the word of another solver is not enough."""
+"""Always installed; confirms claims of other solvers that cannot be checked."""
 
 
 def get_solver(name: str) -> Solver:
-    """The solver of this name, its answers checked; an error that lists all names, or says what to install."""
+    """The solver of this name, with its answers checked. Raises an error that lists all names, or says what to install."""
     if name not in SOLVERS:
-        raise InputError(f"no solver {name!r}; there are {', '.join(SOLVERS)}")
+        raise InputError(f"no solver {name!r}; choose from {', '.join(SOLVERS)}")
     from .checked import Checked
 
     solver = _load(name)
@@ -36,5 +36,5 @@ def get_solver(name: str) -> Solver:
 
 
 def _load(name: str) -> Solver:
-    module, cls = SOLVERS[name].split(":")
-    return cast("Solver", getattr(import_module(f".{module}", __name__), cls)())
+    solver: Solver = imported(SOLVERS[name], __name__)()
+    return solver

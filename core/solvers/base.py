@@ -1,4 +1,4 @@
-"""What a solver is to us: a matrix in, our own status out. Each back end's words are mapped in its own file."""
+"""The solver protocol: takes a matrix, returns our own status. Each back end maps its status codes in its own file."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from ..settings import Settings
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SolverResult:
-    """What the solver holds, and why it stopped."""
+    """The solution and bound of a solver, and why it stopped."""
 
     status: Status
     stop: Stop
     values: NDArray[np.float64] | None = None
-    """The best solution, one number per column; whole where the column is integer up to the solver's tolerance."""
+    """The best solution, one number per column; integer columns are integer up to the solver's tolerance."""
     bound: float = -np.inf
     """No solution has an objective below this."""
+    found: tuple[NDArray[np.float64], ...] = ()
+    """All solutions it told of, in the order it found them, where it tells."""
 
 
 Progress = Callable[[float | None, float | None], None]
@@ -32,26 +34,26 @@ Progress = Callable[[float | None, float | None], None]
 
 
 def without_columns(form: StandardForm) -> SolverResult:
-    """The answer to a model in which nothing is left to decide; the back ends disagree on such models."""
+    """The answer to a model without columns; the back ends treat such models differently."""
     return SolverResult(Status.OPTIMAL, Stop.FINISHED, np.zeros(0), form.offset)
 
 
 def failure(solver: str, reason: str) -> Event:
-    """A solver failed. Others may still find a schedule, so it is no error yet, but the user must hear of it."""
+    """A warning that a solver failed. It is not an error, because a schedule may still be found without it."""
     return Event("", message=f"the solver {solver} failed: {reason}", warning=True)
 
 
 def ignore(*_: object) -> None:
-    """The listener of those who do not listen."""
+    """A listener that does nothing."""
 
 
 class Solver(Protocol):
-    """A MILP and LP solver driven with a matrix."""
+    """A MILP and LP solver that takes a matrix."""
 
     name: str
 
     def require(self) -> None:
-        """Raise UnavailableError, with what to install, if it cannot be used here."""
+        """Raise UnavailableError, which says what to install, if the solver cannot be used here."""
 
     def version(self) -> str: ...
 
@@ -63,4 +65,4 @@ class Solver(Protocol):
         start: Mapping[int, float] | None = None,
         on_progress: Progress = ignore,
     ) -> SolverResult:
-        """Minimise. `start` gives some columns of a known solution. Never raises for infeasible, limits or interruption."""
+        """Minimize. `start` has some columns of a known solution. Does not raise for infeasibility, limits or interruption."""

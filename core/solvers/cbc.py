@@ -1,7 +1,7 @@
 """CBC as a child process: the binary of the wheel `cbcbox`, or a `cbc` on the path.
 
-The one solver without a Python interface: the matrix goes through a temporary MPS file, the solution comes back as text. Its words are
-read from the first line of the solution file, which says plainly whether it is optimal, infeasible or stopped with or without a solution.
+CBC has no Python interface: the matrix is written to a temporary MPS file, and the solution is read from a text file. The first line of the
+solution file says whether it is optimal, infeasible, or stopped with or without a solution.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _PROGRESS = (
     re.compile(rf"Cbc0010I After .* on tree, {_NUMBER} best solution, best possible {_NUMBER}"),
     re.compile(rf"^\W*\d+ +\d+ +\d+ +{_NUMBER} (?:.* )?{_NUMBER} +[\d.]+% +[\d.]+$"),
 )
-"""Lines of branch and bound that tell incumbent and bound: of release 2.10 and of the development builds."""
+"""Log lines of branch and bound with incumbent and bound, of release 2.10 and of development builds."""
 _FOUND = (re.compile(rf"Cbc00(?:04|12|16)I .*?solution of {_NUMBER}"), re.compile(rf" best {_NUMBER} in "))
 PATIENCE = 2.0
-"""Seconds past the time limit, or after the wish to stop, until the process is ended."""
+"""Seconds after the time limit, or after a request to stop, until the process is killed."""
 _BOUND = re.compile(rf"(?:Lower bound:|best possible|Bound:) *{_NUMBER}")
 
 
@@ -87,7 +87,7 @@ class Cbc:
         try:
             return _result(form, text, log, watch, code)
         except (ValueError, IndexError):
-            watch.on_event(failure("CBC", "its solution file cannot be understood"))
+            watch.on_event(failure("CBC", "its solution file cannot be parsed"))
             return SolverResult(Status.UNKNOWN, Stop.FINISHED)
 
 
@@ -101,9 +101,9 @@ def _executable() -> str | None:
 
 
 def _run(arguments: list[str], watch: Watch, on_progress: Progress, offset: float) -> tuple[int | None, list[str]]:
-    """Run until it ends, its time is up or someone wants to stop; lines of its log are progress.
+    """Run until it ends, reaches its time limit, or is asked to stop; lines of its log are reported as progress.
 
-    Its exit code, None if it had to be ended, and its log.
+    Returns its exit code, None if it had to be killed, and its log.
     """
     lines: list[str] = []
     with subprocess.Popen(
@@ -144,12 +144,12 @@ def _run(arguments: list[str], watch: Watch, on_progress: Progress, offset: floa
             raise
         reader.join()
     if ended:
-        watch.on_event(Event("", message="CBC did not stop in time and was ended"))
+        watch.on_event(Event("", message="CBC did not stop in time and was killed"))
     return None if ended else child.returncode, lines
 
 
 def _kill(child: subprocess.Popen[str]) -> None:
-    """With all it started: who holds its end of the pipe would be waited for."""
+    """Kill it with all its child processes: one that holds an end of the pipe would block us."""
     if os.name == "posix":
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
@@ -158,7 +158,7 @@ def _kill(child: subprocess.Popen[str]) -> None:
 
 
 def parse_progress(line: str) -> tuple[float | None, float | None]:
-    """Incumbent and bound in a line of the log, where it tells them; 1e50 is CBC's word for none."""
+    """Incumbent and bound in a line of the log, if it has them; 1e50 means none."""
     for pattern in _PROGRESS:
         if match := pattern.search(line):
             incumbent, bound = (float(group) for group in match.groups())
@@ -174,12 +174,12 @@ def _result(form: StandardForm, text: str, log: list[str], watch: Watch, code: i
     if not headline and code is not None and not watch.expired:
         last = next((f": {line.strip()[:200]}" for line in reversed(log) if line.strip()), "")
         ended = f"signal {-code}" if code < 0 else f"code {code}"
-        watch.on_event(failure("CBC", f"it ended with {ended} and without an answer{last}"))
+        watch.on_event(failure("CBC", f"it ended with {ended} without an answer{last}"))
         return SolverResult(Status.UNKNOWN, Stop.FINISHED)
     stop = Stop.INTERRUPTED if watch.interrupted() else Stop.TIME_LIMIT
     if headline.startswith(("Infeasible", "Integer infeasible")):
         if watch.expired:
-            # Some builds call what they had no time to look at infeasible.
+            # Some builds report a model as infeasible if they had no time to solve it.
             return SolverResult(Status.UNKNOWN, stop)
         return SolverResult(Status.INFEASIBLE, Stop.FINISHED, bound=np.inf)
     is_mip = bool(form.integer.any())

@@ -1,7 +1,7 @@
-"""Believe no solver: what it claims is held against the matrix it was given.
+"""Check the answers of solvers against the matrix they were given.
 
-A solution must satisfy the rows, its objective must agree with the bound, and what another solver calls infeasible must be so for HiGHS.
-An answer that does not hold is dropped, and the user hears of it.
+A solution must satisfy the rows, its objective must agree with the bound, and if another solver reports infeasibility, HiGHS must confirm
+it. A wrong answer is ignored, with a warning.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ..settings import Settings
 from .base import Progress, Solver, SolverResult, failure, ignore
 
 TOLERANCE = 1e-3
-"""How far a solution may be off, relative to each limit: solvers work to 1e-6, and what is within ours is judged to the byte later on."""
+"""How far a solution may violate a limit, relative to it: solvers use 1e-6, and the schedule is verified exactly later."""
 
 
 class Checked:
-    """A solver whose answers are checked; `judge` is asked where one alone cannot be believed."""
+    """A solver whose answers are checked; `judge` is a second solver that must confirm infeasibility."""
 
     def __init__(self, solver: Solver, judge: Solver | None = None) -> None:
         self._solver, self._judge = solver, judge
@@ -55,20 +55,20 @@ class Checked:
         return result
 
     def _second_opinion(self, form: StandardForm, settings: Settings, watch: Watch, result: SolverResult) -> SolverResult:
-        """That nothing fits is the one claim which comes with nothing to check."""
+        """Infeasibility is the one claim that cannot be checked without solving again."""
         assert self._judge is not None
-        watch.on_event(Event(f"{self.name} says that nothing fits; asking {self._judge.name}"))
+        watch.on_event(Event(f"{self.name} reports that no schedule fits; checking with {self._judge.name}"))
         second = self._judge.solve(form, replace(settings, gap=0.5), watch)
         if second.status is Status.INFEASIBLE:
             return result
         if second.values is not None and not found_lie(form, second):
-            watch.on_event(failure(self.name, "it calls infeasible what is not; its answer is ignored"))
+            watch.on_event(failure(self.name, "it reports a feasible model as infeasible; its answer is ignored"))
             return second
         return SolverResult(Status.UNKNOWN, second.stop)
 
 
 def found_lie(form: StandardForm, result: SolverResult) -> str:
-    """What is wrong with an answer, or nothing."""
+    """What is wrong with an answer; empty if nothing is."""
     values = result.values
     if result.status is Status.OPTIMAL and values is None:
         return "it claims an optimum without a solution"
@@ -77,14 +77,14 @@ def found_lie(form: StandardForm, result: SolverResult) -> str:
     if values.shape != (form.columns,) or not np.isfinite(values).all():
         return "its solution has missing values"
     if _excess(values, form.column_lower, form.column_upper) > TOLERANCE:
-        return "its solution exceeds the limits of a variable"
+        return "its solution violates the limits of a variable"
     if form.integer.any() and np.abs(values[form.integer] - np.rint(values[form.integer])).max() > TOLERANCE:
-        return "its solution is not whole"
+        return "its solution is not integer"
     if _excess(form.matrix @ values, form.row_lower, form.row_upper) > TOLERANCE:
         return "its solution violates a constraint"
     cost = _cost(form, values)
     if result.bound - cost > TOLERANCE * max(1.0, abs(cost)):
-        return f"its solution costs {cost:.6g}, but it claims to have proven that none is below {result.bound:.6g}"
+        return f"its solution costs {cost:.6g}, which is below the bound of {result.bound:.6g} that it claims"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Gurobi through gurobipy: commercial; the wheel's own licence covers models of up to 2,000 variables and 2,000 constraints."""
+"""Gurobi through gurobipy. Gurobi is commercial; the licence in the wheel covers models of up to 2,000 variables and 2,000 constraints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .base import Progress, SolverResult, ignore, without_columns
 
 
 class Gurobi:
-    """Drives gurobipy with the matrix, a start and a callback."""
+    """Calls gurobipy with the matrix, a start and a callback."""
 
     name = "gurobi"
 
@@ -71,12 +71,19 @@ class Gurobi:
         model.Params.TimeLimit = max(watch.remaining, 0.01)
         model.Params.MIPGap = settings.gap
         model.Params.MIPGapAbs = 1e-9
+        if settings.nodes is not None:
+            model.Params.NodeLimit = settings.nodes
+        if settings.good_enough is not None:
+            model.Params.BestObjStop = settings.good_enough
         model.Params.Seed = settings.seed % 2_000_000_000
         model.Params.Threads = settings.threads or 0
         kinds = np.where(form.integer, grb.INTEGER, grb.CONTINUOUS)
         x = model.addMVar(form.columns, lb=form.column_lower, ub=form.column_upper, vtype=kinds, obj=form.objective)
         model.ObjCon = form.offset
-        matrix = form.matrix.tocsr()
+        from scipy.sparse import csc_array
+
+        shape = (form.matrix.rows, form.matrix.columns)
+        matrix = csc_array((form.matrix.data, form.matrix.indices, form.matrix.indptr), shape=shape).tocsr()
         equal = form.row_lower == form.row_upper
         upper = ~equal & np.isfinite(form.row_upper)
         lower = ~equal & ~upper
@@ -99,7 +106,13 @@ class Gurobi:
 
 
 def _result(model: Any, grb: Any, is_mip: bool) -> SolverResult:
-    stops = {grb.OPTIMAL: Stop.FINISHED, grb.TIME_LIMIT: Stop.TIME_LIMIT, grb.INTERRUPTED: Stop.INTERRUPTED}
+    stops = {
+        grb.OPTIMAL: Stop.FINISHED,
+        grb.NODE_LIMIT: Stop.FINISHED,
+        grb.USER_OBJ_LIMIT: Stop.FINISHED,
+        grb.TIME_LIMIT: Stop.TIME_LIMIT,
+        grb.INTERRUPTED: Stop.INTERRUPTED,
+    }
     if model.Status in (grb.INFEASIBLE, grb.INF_OR_UNBD):
         return SolverResult(Status.INFEASIBLE, Stop.FINISHED, bound=np.inf)
     if model.Status not in stops:

@@ -1,7 +1,7 @@
-"""HiGHS, the default: open source, through its wheel highspy, in a process of its own.
+"""HiGHS, the default solver: open source, through its wheel highspy, in its own process.
 
-HiGHS heeds neither its time limit nor a wish to stop while it presolves, cuts or crosses over: for up to half a minute on large models.
-So the clock is held here: an answer that does not come in time is no longer waited for, and the best solution it told of so far counts.
+During presolve, cuts and crossover HiGHS ignores its time limit and requests to stop, for up to half a minute on large models. So this
+module enforces the time limit: it does not wait for a late answer, and uses the best solution that HiGHS has reported.
 """
 
 from __future__ import annotations
@@ -29,25 +29,26 @@ STOPS = {
     "kOptimal": Stop.FINISHED,
     "kInfeasible": Stop.FINISHED,
     "kObjectiveTarget": Stop.FINISHED,
+    "kSolutionLimit": Stop.FINISHED,
     "kTimeLimit": Stop.TIME_LIMIT,
     "kInterrupt": Stop.INTERRUPTED,
 }
 """HiGHS model status -> why it stopped."""
 PATIENCE = 1.5
-"""Seconds past the time limit, or after the wish to stop, until the process is ended."""
+"""Seconds after the time limit, or after a request to stop, until the process is killed."""
 _GLANCE = 0.05
-"""Seconds between two looks at the clock."""
+"""Seconds between two checks of the clock."""
 _TELLING = 0.5
-"""Seconds between two words of progress, at least."""
+"""Least number of seconds between two progress messages."""
 _SWITCHED_OFF = 1 << 16
-"""A part of HiGHS' presolve, the enumeration of a row's solutions: what it fixes makes another part drop rows it must not, and programs
-that have a solution are called infeasible (HiGHS 1.14 and 1.15, its issue 3216)."""
+"""A rule of HiGHS' presolve, the enumeration of a row's solutions. The variables it fixes make another rule drop rows wrongly, so that
+feasible programs are reported as infeasible (HiGHS 1.14 and 1.15, its issue 3216)."""
 _WORKER = f"{__package__}.highs_worker"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What HiGHS said; of one that was ended, what it had said before."""
+    """The answer of HiGHS; if it was killed, what it had reported before."""
 
     word: str
     """HiGHS' own model status, such as `kOptimal`; empty if it never answered."""
@@ -55,11 +56,13 @@ class Answer:
     bound: float
     values: NDArray[np.float64] | None = None
     prices: NDArray[np.float64] | None = None
-    """Of the rows, where an LP has them: right or not, they prove a bound."""
+    """The dual values of the rows of an LP; they prove a bound even if they are not optimal."""
+    found: tuple[NDArray[np.float64], ...] = ()
+    """Solutions reported on the way, in order."""
 
 
 class Highs:
-    """The solver, in the words all solvers share."""
+    """HiGHS behind the common solver protocol."""
 
     name = "highs"
 
@@ -88,13 +91,17 @@ class Highs:
             "threads": settings.threads or 0,
             "presolve": "choose" if settings.presolve else "off",
         }
+        if settings.nodes is not None:
+            options["mip_max_nodes"] = settings.nodes
+        if settings.good_enough is not None:
+            options["objective_target"] = settings.good_enough
         answer = ask(form, options, watch, start, on_progress)
         if answer.word == "kInfeasible":
             return SolverResult(Status.INFEASIBLE, Stop.FINISHED, bound=np.inf)
         if answer.word == "kOptimal":
-            return SolverResult(Status.OPTIMAL, answer.stop, answer.values, answer.bound)
-        found = answer.values if form.integer.any() else None
-        return SolverResult(Status.UNKNOWN if found is None else Status.FEASIBLE, answer.stop, found, answer.bound)
+            return SolverResult(Status.OPTIMAL, answer.stop, answer.values, answer.bound, answer.found)
+        values = answer.values if form.integer.any() else None
+        return SolverResult(Status.UNKNOWN if values is None else Status.FEASIBLE, answer.stop, values, answer.bound, answer.found)
 
 
 def ask(
@@ -104,7 +111,7 @@ def ask(
     start: Mapping[int, float] | None = None,
     on_progress: Progress = ignore,
 ) -> Answer:
-    """Hand a model to a worker with options by HiGHS' names, and wait for the answer as long as the watch allows, hardly longer."""
+    """Send a model to a worker, with options by HiGHS' names, and wait for the answer until shortly after the time limit of the watch."""
     limits = {"output_flag": False, "time_limit": max(watch.remaining, 0.01), "presolve_rule_off": _SWITCHED_OFF}
     worker = take(_WORKER)
     try:
@@ -141,11 +148,11 @@ def _arrays(form: StandardForm, start: Mapping[int, float] | None) -> dict[str, 
 
 
 class _Listener:
-    """Waits for the answer to one model, and remembers what was told before it."""
+    """Waits for the answer to one model, and records what was reported before it."""
 
     def __init__(self, worker: SolverProcess, watch: Watch, on_progress: Progress) -> None:
         self._worker, self._watch, self._on_progress = worker, watch, on_progress
-        self._best: NDArray[np.float64] | None = None
+        self._found: list[NDArray[np.float64]] = []
         self._bound = -np.inf
 
     def answer(self) -> Answer:
@@ -157,7 +164,7 @@ class _Listener:
                 patient_until = min(patient_until, time.monotonic() + PATIENCE)
                 self._worker.send({"kind": "stop"})
             if time.monotonic() > patient_until:
-                self._watch.on_event(Event("", message="HiGHS did not stop in time and was ended"))
+                self._watch.on_event(Event("", message="HiGHS did not stop in time and was killed"))
                 return self._so_far(Stop.INTERRUPTED if asked else Stop.TIME_LIMIT)
             try:
                 message = self._worker.messages.get(timeout=_GLANCE)
@@ -175,16 +182,18 @@ class _Listener:
                     return self._so_far(Stop.FINISHED)
                 case _:
                     word = fields["status"]
-                    return Answer(word, STOPS.get(word, Stop.FINISHED), fields["bound"], arrays.get("values"), arrays.get("prices"))
+                    stop = STOPS.get(word, Stop.FINISHED)
+                    return Answer(word, stop, fields["bound"], arrays.get("values"), arrays.get("prices"), tuple(self._found))
 
     def _hear(self, fields: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._best = arrays.get("values", self._best)
+        if "values" in arrays:
+            self._found.append(arrays["values"])
         if fields["bound"] is not None:
             self._bound = max(self._bound, fields["bound"])
         self._on_progress(fields["best"], fields["bound"])
 
     def _so_far(self, stop: Stop) -> Answer:
-        return Answer("", stop, self._bound, self._best)
+        return Answer("", stop, self._bound, self._found[-1] if self._found else None, found=tuple(self._found))
 
 
 def _complain(watch: Watch, reason: str) -> None:

@@ -1,7 +1,7 @@
-"""HiGHS in a process of its own, so that it can be stopped where it does not listen: in presolve and between cuts.
+"""HiGHS in its own process, so that it can be killed when it ignores a request to stop: in presolve and between cuts.
 
-Started by `highs.py`, reads models from stdin, tells of progress on stdout, and ends when stdin does: whatever becomes of the process that
-started it, this one does not outlive it. Solutions are sent as they are found, so that nothing is lost if it has to be killed.
+Started by `highs.py`. It reads models from stdin, reports progress on stdout, and exits when stdin closes, so that it does not outlive the
+process that started it. Solutions are sent as they are found, so that none is lost if it has to be killed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy as np
 from .wire import Array, receive, send
 
 _HUGE = 1e29
-"""HiGHS' word for no bound."""
+"""HiGHS' value for no bound."""
 
 
 class Worker:
-    """Solves one model after another; a thread of its own listens for the wish to stop."""
+    """Solves one model after another; a thread listens for requests to stop."""
 
     def __init__(self, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
         self._incoming, self._outgoing = incoming, outgoing
@@ -39,7 +39,7 @@ class Worker:
                 self._solve(options, arrays)
             except MemoryError:
                 self._tell("failure", {"reason": "it ran out of memory"})
-            except Exception as error:  # whatever a binding raises: the other side tells it in one line
+            except Exception as error:  # any exception of the binding: the other process reports it in one line
                 self._tell("failure", {"reason": f"{type(error).__name__}: {error}"})
 
     def _listen(self) -> None:
@@ -121,7 +121,7 @@ def _lp(arrays: Mapping[str, Array], offset: float) -> Any:
 
 
 if __name__ == "__main__":
-    # What a library prints must not come between the messages.
+    # Output of a library must not mix with the messages.
     messages = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     Worker(sys.stdin.buffer, messages).run()

@@ -14,7 +14,7 @@ def column_name(column: int) -> str:
 
 
 def write_mps(form: StandardForm, path: Path) -> None:
-    """Write the minimisation without its offset (readers disagree on that)."""
+    """Write the minimization without its offset, because readers treat the offset differently."""
     equal = form.row_lower == form.row_upper
     kinds = np.where(equal, "E", np.where(np.isfinite(form.row_upper), "L", "G"))
     sides = np.where(np.isfinite(form.row_upper), form.row_upper, form.row_lower)

@@ -1,4 +1,4 @@
-"""A solver in a process of its own, kept for the next model: it can be killed where it does not listen, and may crash without harm."""
+"""A solver in its own process, which is reused for the next model. It can be killed when it does not react, and may crash without harm."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Message = tuple[dict[str, Any], dict[str, Array]]
 
 
 class SolverProcess:
-    """A running worker. `messages` holds what it says, and None once it has ended."""
+    """A running worker. `messages` holds its messages, and None after it has exited."""
 
     def __init__(self, module: str) -> None:
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115
-        # In a session of its own: Ctrl-C is for us, and we pass the wish on.
+        # In its own session, so that Ctrl-C does not reach it: we pass the request on.
         try:
             self._child = subprocess.Popen(
                 [sys.executable, "-P", "-m", module],
@@ -45,6 +45,10 @@ class SolverProcess:
     def pid(self) -> int:
         return self._child.pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._child.poll() is None
+
     def _listen(self) -> None:
         assert self._child.stdout is not None
         with suppress(OSError, ValueError):
@@ -53,7 +57,7 @@ class SolverProcess:
         self.messages.put(None)
 
     def send(self, fields: Mapping[str, Any], arrays: Mapping[str, Array] | None = None) -> None:
-        """Does not wait: a worker that hangs does not read either. To one that has ended nothing is sent; `messages` says that it has."""
+        """Does not block, because a worker that hangs does not read. Nothing is sent to a worker that has exited; `messages` shows this."""
         self._outbox.put((fields, arrays))
 
     def _deliver(self) -> None:
@@ -65,14 +69,14 @@ class SolverProcess:
             self._child.stdin.close()
 
     def end(self) -> None:
-        """At once; whatever it was doing."""
+        """Kill it at once, whatever it is doing."""
         self._child.kill()
         self._child.wait()
         self._outbox.put(None)
         self._complaints.close()
 
     def how_it_ended(self) -> str:
-        """In a few words, after `messages` said that it has."""
+        """Why the worker exited, in a few words; call it after `messages` returned None."""
         code = self._child.wait()
         self._complaints.seek(0, os.SEEK_END)
         self._complaints.seek(max(0, self._complaints.tell() - 2000))
@@ -81,24 +85,28 @@ class SolverProcess:
         if "bad_alloc" in last or "MemoryError" in last:
             return "it ran out of memory"
         if code == -signal.SIGKILL:
-            return "it was killed, as the system does when memory runs out"
+            return "it was killed, probably by the system because memory ran out"
         return f"it crashed ({signal.Signals(-code).name if code < 0 else f'code {code}'}){last}"
 
 
 _idle: dict[tuple[int, str], list[SolverProcess]] = {}
-"""By owner and module: after a fork the parent's workers are not the child's to use."""
+"""Idle workers by process id and module: after a fork, the child must not use the workers of its parent."""
 
 
 def take(module: str) -> SolverProcess:
-    """An idle worker, or a new one."""
+    """An idle worker that nobody has killed since, or a new one."""
     idle = _idle.get((os.getpid(), module), [])
     with suppress(IndexError):
-        return idle.pop()
+        while True:
+            worker = idle.pop()
+            if worker.is_running:
+                return worker
+            worker.end()
     return SolverProcess(module)
 
 
 def give_back(worker: SolverProcess, module: str) -> None:
-    """It has answered, and can be asked again."""
+    """Return a worker that has answered, for the next model."""
     _idle.setdefault((os.getpid(), module), []).append(worker)
 
 

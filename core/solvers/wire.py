@@ -1,6 +1,6 @@
-"""Messages between checkmate and a solver in a process of its own: one line of JSON, then the arrays it names, as they lie in memory.
+"""Messages between checkmate and a solver process: one line of JSON, then the arrays it names, as raw bytes.
 
-Nothing is unpickled, and nothing but numbers goes over.
+Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def send(stream: IO[bytes], fields: Mapping[str, Any], arrays: Mapping[str, Arra
 
 
 def receive(stream: IO[bytes]) -> tuple[dict[str, Any], dict[str, Array]] | None:
-    """Read one message; None where the stream ends, even in the middle of one."""
+    """Read one message; None at the end of the stream, even in the middle of a message."""
     line = stream.readline()
     if not line.endswith(b"\n"):
         return None

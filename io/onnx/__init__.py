@@ -1,7 +1,7 @@
-"""ONNX models in and out.
+"""Read, compile and differentiate ONNX models.
 
-Reading goes node by node in a topological order: `files` (bytes to protobuf), `dimensions` (symbolic sizes), `scope` (what is known of each
-tensor), `shapes` and `folding` (types and small constants, from onnx itself), `control`, `loops` and `bodies` (functions and subgraphs),
-`work` (FLOP formulas), `translate` (a list of nodes) and `reader` (the whole model). The model is never serialized and its weights are
-never touched, so its size does not matter.
+A model is read node by node in topological order. In `proto`: `model_file` (bytes to protobuf), `dimensions` (symbolic sizes). In `read`:
+`scope` (what is known about each tensor), `shapes` and `folding` (types and small constants, computed by onnx), `control`, `loops` and
+`bodies` (functions and subgraphs), `work` (FLOP formulas), `translate` (a list of nodes), `reader` (the whole model). The model is never
+serialized and its weights are never read, so its size does not matter.
 """

@@ -1,4 +1,4 @@
-"""A schedule as one HTML page that needs nothing else: no network, no server, no other file."""
+"""A schedule as one HTML page, which needs no network, no server and no other file."""
 
 from .page import render_report
 

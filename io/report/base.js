@@ -1,4 +1,4 @@
-// The data, decoded once, and the few tools every part of the page uses. All text reaches the page as textContent.
+// The data, decoded once, and helper functions for all parts of the page. All text is set as textContent.
 const data = JSON.parse(document.getElementById('data').textContent);
 const facts = data.facts;
 const operations = data.operations;
@@ -14,7 +14,7 @@ function element(tag, className, text) {
   return made;
 }
 
-// Names may hold anything: what does not print, or turns the direction of writing round, is shown as a replacement.
+// Names may contain any characters: those that do not print, or that change the direction of writing, are replaced.
 const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 const clean = (text) => text.replace(UNPRINTABLE, '\ufffd');
 
@@ -50,7 +50,7 @@ function decodedRun(run, label) {
 }
 
 const after = decodedRun(data.after, 'this schedule');
-const before = decodedRun(data.before, 'keeping everything');
+const before = decodedRun(data.before, 'without recomputation');
 
 function digits(number, most = 4) {
   return String(Number(number.toPrecision(most)));

@@ -1,28 +1,28 @@
-"""What the page is made of: everything it shows, computed here and drawn there."""
+"""The data of the page: computed here, displayed by its scripts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.costs import Costs
-from ...core.digest import graph_digest
-from ...core.examine import Examined, examine
-from ...core.explain import recomputations
-from ...core.graph import Graph
-from ...core.schedule import Schedule
-from ...core.simulate import Simulation
-from ..schedule_json import ScheduleDocument
+from ...core.model.costs import Costs
+from ...core.model.digest import graph_digest
+from ...core.model.graph import Graph
+from ...core.schedule.schedule import Schedule
+from ...core.schedule.simulate import Simulation
+from ...core.studies.examine import Examined, examine
+from ...core.studies.explanation import recomputations
+from ..formats.schedule_json import ScheduleDocument
 
 VIEW, BACKWARD = 1, 2
 """Bits of an operation's flags."""
 
 
 def report_data(document: ScheduleDocument, graph: Graph) -> dict[str, Any]:
-    """One JSON object. Long lists are lists of numbers that point into one another, so that ten thousand operations stay small."""
+    """One JSON object. Long lists are lists of indices into each other, so that the page stays small for ten thousand operations."""
     costs = Costs(document.cost_model, document.cost_unit, document.amounts, ("",) * len(document.amounts))
     examined = examine(
-        graph, costs, document.schedule, budget=document.budget_bytes, reserve=document.reserve_bytes, runtime=document.runtime
+        graph, costs, document.schedule, budget=document.budget_bytes, reserve=document.reserve_bytes, memory_model=document.memory_model
     )
     return {
         "facts": _facts(document, examined),
@@ -59,7 +59,7 @@ def _facts(document: ScheduleDocument, examined: Examined) -> dict[str, Any]:
         "recomputed": simulation.recomputed,
         "costModel": document.cost_model,
         "unit": document.cost_unit,
-        "runtime": document.runtime.value,
+        "runtime": document.memory_model.value,
         "seed": document.seed,
         "provenance": {key: str(note) for key, note in sorted(document.provenance.items())},
         "versions": dict(sorted(document.versions.items())),
@@ -69,7 +69,7 @@ def _facts(document: ScheduleDocument, examined: Examined) -> dict[str, Any]:
 
 
 def _base(graph: Graph, reserve: int) -> list[list[str | int]]:
-    """What is always there, by kind."""
+    """Fixed memory, by kind."""
     return [[kind, size] for kind, size in (*graph.fixed.items(), ("reserve", reserve)) if size]
 
 
@@ -87,7 +87,7 @@ def _operations(graph: Graph, amounts: Sequence[float]) -> dict[str, Any]:
 
 
 def _values(graph: Graph) -> dict[str, Any]:
-    """0 in place of a name: called like the operation that makes it."""
+    """0 instead of a name: the value has the name of the operation that makes it."""
     makers = graph.producers()
     named = ((value.name, graph.operations[maker].name) for value, maker in zip(graph.values, makers, strict=True))
     return {
@@ -99,7 +99,7 @@ def _values(graph: Graph) -> dict[str, Any]:
 
 
 def _run(schedule: Schedule, simulation: Simulation) -> dict[str, Any]:
-    """A replay. Stays are three lists: the value, the computation it came with as a step from the one before, and how long it stayed."""
+    """A replay. Stays are three lists: the value, its first computation as the difference to the one before, and its duration."""
     stays = simulation.stays
     firsts = [stay.first for stay in stays]
     return {
@@ -116,5 +116,5 @@ def _run(schedule: Schedule, simulation: Simulation) -> dict[str, Any]:
 
 
 def _short(figure: float | None) -> float | None:
-    """Six digits are more than a picture shows."""
+    """Six digits are enough for a plot."""
     return None if figure is None else float(f"{figure:.6g}")

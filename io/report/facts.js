@@ -1,4 +1,4 @@
-// The figures at the top and the account at the end.
+// The figures at the top, and the section on how the schedule was found.
 const STOPS = {finished: 'the search finished', 'time-limit': 'the time limit was reached', interrupted: 'it was interrupted'};
 
 function tile(label, figure, remark, good) {
@@ -9,27 +9,27 @@ function tile(label, figure, remark, good) {
 
 function gapText() {
   if (facts.gap === null) return ['not known', 'nothing is proven'];
-  return [formatShare(facts.gap), facts.boundScope === 'any' ? 'at most, whatever the order' : 'at most, for this order'];
+  return [formatShare(facts.gap), facts.boundScope === 'any' ? 'at most, for any order' : 'at most, for this order'];
 }
 
 function startFacts() {
   byId('name').textContent = clean(facts.name) || 'schedule';
-  byId('verdict').textContent = `${facts.status === 'optimal' ? 'An optimal schedule' : 'A schedule'} of ${counted(facts.operations, 'operation')}, made by ${clean(facts.strategy)}`;
+  byId('verdict').textContent = `${facts.status === 'optimal' ? 'An optimal schedule' : 'A schedule'} of ${counted(facts.operations, 'operation')}, found by ${clean(facts.strategy)}`;
   const saved = facts.keepAllPeak ? facts.peak / facts.keepAllPeak - 1 : 0;
   byId('tiles').replaceChildren(
-    tile('peak memory', formatBytes(facts.peak), `${formatChange(saved)} against ${formatBytes(facts.keepAllPeak)}`, true),
-    tile('budget', formatBytes(facts.budget), `${formatBytes(facts.budget - facts.peak)} left free`),
-    tile('cost', formatCost(facts.cost), `${formatChange(facts.overhead)} over running everything once`),
+    tile('peak memory', formatBytes(facts.peak), `${formatChange(saved)} from ${formatBytes(facts.keepAllPeak)}`, true),
+    tile('budget', formatBytes(facts.budget), `${formatBytes(facts.budget - facts.peak)} unused`),
+    tile('cost', formatCost(facts.cost), `${formatChange(facts.overhead)} over the ideal`),
     tile('gap', ...gapText()),
-    tile('computed again', counted(facts.recomputed, 'time'), counted(data.recomputed.length, 'operation')),
+    tile('recomputed', counted(facts.recomputed, 'time'), counted(data.recomputed.length, 'operation')),
   );
   const rows = [
     ['status', `${facts.status}; ${STOPS[facts.stop]} after ${formatSeconds(facts.seconds)}`],
     ['strategy', clean(facts.strategy)],
     ...Object.entries(facts.provenance).map(([key, note]) => [clean(key).replaceAll('_', ' '), clean(note)]),
-    ['cost', `${formatCost(facts.cost)}; every operation once: ${formatCost(facts.idealCost)}`],
+    ['cost', `${formatCost(facts.cost)}; ideal cost: ${formatCost(facts.idealCost)}`],
     ['bound', facts.bound === null ? 'none' : `${formatCost(facts.bound)}: no schedule ${facts.boundScope === 'any' ? 'in any order' : 'in this order'} of first computations costs less`],
-    ['costs from', facts.unit === 'given' ? 'the graph, which states no unit' : `${clean(facts.costModel)}, in ${clean(facts.unit)}`],
+    ['costs from', facts.unit === 'given' ? 'the graph file, without a unit' : `${clean(facts.costModel)}, in ${clean(facts.unit)}`],
     ['memory model', facts.runtime],
     ['seed', String(facts.seed)],
     ['versions', Object.entries(facts.versions).map(([name, version]) => `${clean(name)} ${clean(version)}`).join(', ')],

@@ -58,7 +58,7 @@ function drawS() {
   }
 }
 
-// What is under the pointer; where a pixel is many cells, what stands out among them.
+// The cell under the pointer; if a pixel covers many cells, the most important one.
 function cellAt(canvas, event) {
   const box = canvas.getBoundingClientRect();
   const size = box.width / Math.max(1, matrix.count);
@@ -109,9 +109,9 @@ function drawMatrices() {
 }
 
 function startMatrices() {
-  legend(byId('matrix-legend'), [['first', 'computed for the first time'], ['again', 'computed again'], ['kept', 'kept in memory']]);
+  legend(byId('matrix-legend'), [['first', 'computed for the first time'], ['again', 'recomputed'], ['kept', 'kept in memory']]);
   const readout = byId('matrix-readout');
-  readout.textContent = `${counted(matrix.count, 'stage')}, as many as operations, views not counted. Point at a matrix to see what is there.`;
+  readout.textContent = `${counted(matrix.count, 'stage')}, as many as operations, views not counted. Point at a matrix to see details.`;
   for (const [id, describe] of [['matrix-r', describeR], ['matrix-s', describeS]]) {
     const canvas = byId(id);
     for (const kind of ['pointermove', 'pointerdown']) {

@@ -1,4 +1,4 @@
-// Memory over time: keeping everything, this schedule, the budget, and what is alive under the cursor.
+// Memory over time: without recomputation, with this schedule, the budget, and the values in memory at the cursor.
 const MARGIN = {left: 66, right: 10, top: 10, bottom: 22};
 const SHOWN_VALUES = 8;
 
@@ -10,7 +10,7 @@ const memoryTop = 1.06 * (budgetInPicture ? Math.max(highest, facts.budget) : hi
 const begins = (run, index) => (memoryView.byTime ? run.start[index] : index);
 const axisEnd = () => Math.max(begins(after, after.length), begins(before, before.length)) || 1;
 
-// For each column of pixels the computation that takes the most memory there, so that no peak is lost; -1 after the end.
+// For each column of pixels, the computation with the most memory, so that no peak is lost; -1 after the end.
 function columnsOf(run, width) {
   const scale = width / axisEnd();
   const columns = new Int32Array(Math.max(1, Math.ceil(width))).fill(-1);
@@ -103,7 +103,7 @@ function drawCursor() {
   }
 }
 
-// The largest values in memory while a computation runs, and how many there are in all.
+// The largest values in memory while a computation runs, and their total number.
 function aliveAt(run, now) {
   const {value, first, end, count} = run.stays;
   const largest = [];
@@ -126,7 +126,7 @@ function aliveAt(run, now) {
 function showMoment(target, run, now, title) {
   const parts = [element('h3', '', title)];
   if (now < 0) {
-    target.replaceChildren(...parts, element('p', 'now', `done: it takes ${formatCost(run.cost)} in all`), element('ol'));
+    target.replaceChildren(...parts, element('p', 'now', `finished, at a total cost of ${formatCost(run.cost)}`), element('ol'));
     return;
   }
   const operation = run.computations[now];
@@ -135,7 +135,7 @@ function showMoment(target, run, now, title) {
     element('span', 'total', formatBytes(run.memory[now])),
     document.createTextNode(now === run.peakAt ? ' at the peak, while ' : ' while '),
     element('b', '', operationName(operation)),
-    document.createTextNode(` (${operationKind(operation)}) is computed${run.again[now] ? ' again' : ''}; ${formatCount(now + 1)} of ${formatCount(run.length)}`),
+    document.createTextNode(` (${operationKind(operation)}) is ${run.again[now] ? 'recomputed' : 'computed'}; ${formatCount(now + 1)} of ${formatCount(run.length)}`),
   );
   parts.push(running);
   const {largest, number, total} = aliveAt(run, now);
@@ -151,14 +151,14 @@ function showMoment(target, run, now, title) {
   const others = total - largest.reduce((sum, value) => sum + values.bytes[value], 0);
   if (number > largest.length) row(`${counted(number - largest.length, 'more value')}`, others, true);
   if (operations.workspace[operation]) row('workspace of the operation', operations.workspace[operation], true);
-  for (const [kind, size] of data.base) row(`${clean(kind)}, always there`, size, true);
+  for (const [kind, size] of data.base) row(`${clean(kind)}, fixed`, size, true);
   parts.push(list);
   target.replaceChildren(...parts);
 }
 
 function showMoments() {
   showMoment(byId('moment-after'), after, memoryView.at, 'With this schedule');
-  showMoment(byId('moment-before'), before, memoryView.atBefore, 'Keeping everything, at the same point');
+  showMoment(byId('moment-before'), before, memoryView.atBefore, 'Without recomputation, at the same point');
 }
 
 function moveTo(clientX) {
@@ -169,7 +169,7 @@ function moveTo(clientX) {
   showMoments();
 }
 
-// By keyboard: one computation at a time, with keeping everything at the same point of the axis.
+// By keyboard: one computation at a time, with the run without recomputation at the same point of the axis.
 function stepTo(index) {
   memoryView.at = Math.max(0, Math.min(after.length - 1, index));
   const point = begins(after, memoryView.at);
@@ -197,9 +197,9 @@ function chooseAxis(byTime) {
 function startMemory() {
   legend(byId('memory-legend'), [
     ['after', 'this schedule'],
-    ['before', 'keeping everything'],
+    ['before', 'without recomputation'],
     ['budget', `budget ${formatBytes(facts.budget)}${budgetInPicture ? '' : ' (above the picture)'}`, true],
-    ...(baseBytes ? [['fixed', `always there ${formatBytes(baseBytes)}`]] : []),
+    ...(baseBytes ? [['fixed', `fixed memory ${formatBytes(baseBytes)}`]] : []),
   ]);
   const chart = byId('memory-chart');
   for (const kind of ['pointermove', 'pointerdown']) chart.addEventListener(kind, (event) => moveTo(event.clientX));

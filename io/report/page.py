@@ -1,4 +1,4 @@
-"""Puts the page together: markup, style, scripts and data in one file that may neither load nor run anything else."""
+"""Assembles the page: markup, style, scripts and data in one file, which may not load or run anything else."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import json
 from html import escape
 from importlib.resources import files
 
-from ...core.graph import Graph
-from ..schedule_json import ScheduleDocument
+from ...core.model.graph import Graph
+from ..formats.schedule_json import ScheduleDocument
 from .data import report_data
 
 SCRIPTS = ("base.js", "memory.js", "matrices.js", "tables.js", "progress.js", "facts.js", "start.js")
-"""In this order they make one script."""
+"""Joined in this order, they make one script."""
 
 
 def render_report(document: ScheduleDocument, graph: Graph) -> bytes:
-    """The page as bytes. Names from the graph reach it as JSON only, and its scripts show them as text only."""
+    """The page as bytes. Names from the graph are inserted as JSON only, and the scripts show them as text only."""
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in SCRIPTS) + "})();\n"
     fingerprint = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     parts = {
@@ -31,12 +31,12 @@ def render_report(document: ScheduleDocument, graph: Graph) -> bytes:
 
 
 def embedded_json(content: object) -> str:
-    """JSON that can stand between script tags: without `<` it can neither end the script nor begin a comment."""
+    """JSON that is safe between script tags: without `<` it can neither end the script nor start a comment."""
     return json.dumps(content, separators=(",", ":"), ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
 
 
 def _filled(template: str, parts: dict[str, str]) -> str:
-    """Each mark once, left to right: what is filled in is never searched for marks."""
+    """Replace each placeholder once, from left to right; inserted text is not searched for placeholders."""
     page: list[str] = []
     for mark, content in parts.items():
         before, template = template.split(mark, 1)

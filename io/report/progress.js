@@ -1,8 +1,8 @@
-// The search over its seconds: the cost of the best schedule, and what was proven about the optimum.
+// The search over time: the cost of the best schedule, and the proven bound.
 const known = (column) => data.progress.filter((moment) => moment[column] !== null).map((moment) => moment[column]);
 let progressPlot = null;
 
-// Costs from the lowest bound to the dearest schedule, but no further than half above the best: first finds may be many times as dear.
+// Costs from the lowest bound to the most expensive schedule, but at most half above the best: the first schedules may cost many times more.
 function progressScale() {
   const [costs, bounds] = [known(1), known(2)];
   const best = Math.min(...costs);
@@ -67,7 +67,7 @@ function startProgress() {
   const readout = byId('progress-readout');
   if (!data.progress.length) {
     byId('progress-chart').hidden = true;
-    readout.textContent = 'The schedule file holds no record of it.';
+    readout.textContent = 'The schedule file has no record of the search.';
     return;
   }
   if (known(1).length < 2) {
@@ -77,7 +77,7 @@ function startProgress() {
   }
   const {high, highest} = progressScale();
   const first = highest > high ? ` (the first, ${formatCost(known(1)[0])}, is above the scale)` : '';
-  legend(byId('progress-legend'), [['after', `best schedule so far${first}`], ['kept', 'proven bound for the order looked at']]);
+  legend(byId('progress-legend'), [['after', `best schedule so far${first}`], ['kept', 'proven bound for the order being searched']]);
   readout.textContent = momentText(data.progress[data.progress.length - 1]);
   for (const kind of ['pointermove', 'pointerdown']) {
     byId('progress-chart').addEventListener(kind, (event) => {

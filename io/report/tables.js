@@ -1,4 +1,4 @@
-// Tables that sort by any column. Long ones show a first part, and more when asked.
+// Tables that can be sorted by any column. Long ones show the first rows, and more on request.
 const FIRST_ROWS = 15;
 const MORE_ROWS = 500;
 
@@ -70,15 +70,15 @@ function startRecomputed() {
   sortableTable(byId('recomputed'), [
     {title: 'operation', text: ([index]) => operationName(index), key: ([index]) => operationName(index)},
     {title: 'kind', text: ([index]) => operationKind(index), key: ([index]) => operationKind(index)},
-    {title: 'times more', number: true, text: (row) => formatCount(row[1]), key: (row) => row[1]},
-    {title: 'cost of that', number: true, text: (row) => formatCost(row[2]), key: (row) => row[2]},
+    {title: 'recomputations', number: true, text: (row) => formatCount(row[1]), key: (row) => row[1]},
+    {title: 'their cost', number: true, text: (row) => formatCost(row[2]), key: (row) => row[2]},
     {title: 'share of overhead', number: true, text: (row) => (total > 0 ? formatShare(row[2] / total) : '–'), key: (row) => row[2]},
     {title: 'result', number: true, text: (row) => formatBytes(row[3]), key: (row) => row[3]},
-    {title: 'gone for', number: true, text: (row) => counted(row[4], 'computation'), key: (row) => row[4]},
+    {title: 'dropped for', number: true, text: (row) => counted(row[4], 'computation'), key: (row) => row[4]},
   ], data.recomputed, 3, 'operation');
 }
 
-// Where each value is in memory: how many computations find it there, and whether it is there at the peak.
+// For each value: during how many computations it is in memory, and whether it is in memory at the peak.
 function staysByValue(run) {
   const found = new Map();
   const {value, first, end, count} = run.stays;
@@ -105,7 +105,7 @@ function startLargest() {
     {title: 'size', number: true, text: (row) => formatBytes(row.size), key: (row) => row.size},
     {title: 'made', number: true, text: (row) => (row.after.made === 1 ? 'once' : `${formatCount(row.after.made)} times`), key: (row) => row.after.made},
     {title: 'in memory for', number: true, text: (row) => present(row.after, after), key: (row) => row.after.present},
-    {title: 'keeping everything', number: true, text: (row) => present(row.before, before), key: (row) => row.before.present},
+    {title: 'without recomputation', number: true, text: (row) => present(row.before, before), key: (row) => row.before.present},
     {title: 'at the peak', text: (row) => (row.after.atPeak ? 'yes' : ''), key: atPeak},
   ], rows, 2, 'value');
 }

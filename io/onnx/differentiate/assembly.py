@@ -1,4 +1,4 @@
-"""The model made of forward pass, backward pass and update: names given, dead ends cut, every tensor with its type."""
+"""Assemble the model from forward pass, backward pass and updates: final names, no unused nodes, a type for every tensor."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper
 
-from ..captures import reads
-from .builder import GraphBuilder
-from .forward import Forward
-from .losses import Loss
+from ..build.builder import GraphBuilder
+from ..proto.captures import reads
+from .forward_model import Forward
+from .loss_graphs import Loss
 from .optimizers import Optimizer
-from .options import Parameter, TrainingGraph, TrainingOptions
+from .training_options import Parameter, TrainingGraph, TrainingOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def assembled(parts: Parts) -> TrainingGraph:
 
 
 def _closed_updates(builder: GraphBuilder, updates: Mapping[str, str]) -> dict[str, str]:
-    """An update that is a forward value or another output as well gets a tensor of its own."""
+    """An update that is also a forward value or another output gets its own tensor."""
     closed: dict[str, str] = {}
     for source, tensor in updates.items():
         if not tensor.startswith("update/"):

@@ -1,7 +1,7 @@
-"""Give a model whose batch is a fixed number another one.
+"""Change the batch size of a model in which it is a fixed number.
 
-Files exported at batch 1 say so in their inputs and in the constants their Reshapes use. A constant that begins with the old batch is given
-room for the new one: what the first axis comes to is left to Reshape, unless it has to find out another axis already.
+Models exported with batch 1 have it in their inputs and in the constant shapes of Reshapes. In a constant shape that starts with the old
+batch size, the first axis becomes -1, so that Reshape computes it, unless another axis is already -1.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import numpy as np
 from onnx import NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
 from ....core.errors import InputError
-from ..attributes import find
-from ..files import plain_domain
-from ..stored import Array, array_of
-from ..tensor_types import dimensions_of, is_settled, tensor_of
-from .sampling import Shape
+from ..build.sampling import Shape
+from ..proto.attributes import find
+from ..proto.model_file import plain_domain
+from ..proto.stored import Array, array_of
+from ..proto.tensor_types import dimensions_of, is_settled, tensor_of
 
 
 def is_fixed(inputs: Sequence[ValueInfoProto]) -> bool:
-    """Is every dimension of the inputs a number?"""
+    """True if every dimension of the inputs is a number."""
     return all(is_settled(dimension) for value in inputs for dimension in dimensions_of(value.type))
 
 
@@ -31,7 +31,7 @@ def rebatch(
     size: int,
     shapes: Callable[[], Mapping[str, Shape]],
 ) -> None:
-    """Change inputs, nodes and initializers in place. `shapes` finds the shapes at the old batch, if they are needed."""
+    """Change inputs, nodes and initializers in place. `shapes` returns the shapes at the old batch size, if they are needed."""
     batched = [value for value in inputs if (tensor := tensor_of(value.type)) is not None and tensor.shape.dim]
     if not batched:
         raise InputError(f"--batch-size {size}: the model has no input with dimensions")
@@ -45,7 +45,7 @@ def rebatch(
 
 
 class _Targets:
-    """The constants that say shapes: initializers, and Constant nodes."""
+    """The constants that are shapes: initializers and Constant nodes."""
 
     def __init__(self, nodes: Sequence[NodeProto], initializers: dict[str, TensorProto]) -> None:
         self.nodes = nodes
@@ -68,7 +68,7 @@ class _Targets:
 
 
 def _flowing(inputs: Sequence[ValueInfoProto], nodes: Sequence[NodeProto]) -> set[str]:
-    """Everything computed from what is fed, shapes apart."""
+    """All tensors that are computed from the inputs, except shapes."""
     found = {value.name for value in inputs}
     for node in nodes:
         if node.op_type not in ("Shape", "Size") and not found.isdisjoint(node.input):

@@ -1,4 +1,4 @@
-"""Names a user can choose from. Apart from everything that needs onnx, so that help is fast."""
+"""Names that a user can choose from. In a module without onnx, so that help is fast."""
 
 LOSSES = ("cross-entropy", "mse", "bce-with-logits")
 OPTIMIZERS = ("none", "sgd", "adamw")

@@ -1,4 +1,4 @@
-"""Reverse-mode differentiation: from the loss backward over the nodes, each handing on gradients to what it read."""
+"""Reverse-mode differentiation: go backward from the loss through the nodes; each passes gradients to its inputs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Callable, Collection, Sequence
 from onnx import NodeProto
 
 from ....core.errors import InputError
-from ..captures import reads
-from ..files import plain_domain
+from ..build.builder import GraphBuilder
+from ..build.gradient_context import GradientContext
 from ..gradients import GRADIENTS, TYPE_ONLY, WITHOUT_GRADIENT
-from ..naming import kind_of
-from .builder import GraphBuilder
-from .context import GradientContext
+from ..proto.captures import reads
+from ..proto.model_file import plain_domain
+from ..proto.naming import kind_of
 
 Finish = Callable[[str, str], None]
-"""Called with a parameter and its gradient as soon as both are needed no more."""
+"""Called with a parameter and its gradient as soon as nothing else needs them."""
 
 
 class Backward:
-    """One walk backward. Gradients of values are added up as they come, so that at most two of one value live at a time."""
+    """One backward pass. Gradients of a value are added up as soon as they are computed, so that at most two of them are in memory."""
 
     def __init__(self, builder: GraphBuilder, loss: str, trained: Collection[str], finish: Finish) -> None:
         self._builder = builder
@@ -36,7 +36,7 @@ class Backward:
             self._found[loss] = builder.expand(builder.scalar(1.0, loss), builder.tensors.shape(loss))
 
     def run(self) -> dict[str, str]:
-        """Add everything; final names by tensor, to be given when all is built."""
+        """Add all nodes. Returns the final name of each tensor, to be applied at the end."""
         for node in reversed(self._nodes):
             self._step(node)
             for name in set(reads(node)) & self._trained:
@@ -67,20 +67,20 @@ class Backward:
                 continue
             if gradient is None:
                 raise InputError(
-                    f"node {node.name!r} ({node.op_type}) has no gradient for its input {index} ({name!r}), which is computed from trained "
+                    f"node {node.name!r} ({node.op_type}) has no gradient for its input {index} ({name!r}), which depends on trained "
                     "parameters: freeze these with --freeze, or make the input a constant"
                 )
             self._check(node, name, gradient)
             self._accumulate(name, gradient)
 
     def _check(self, node: NodeProto, name: str, gradient: str) -> None:
-        """A gradient is as large as what it is of, unless a node says of itself what cannot be; onnx does not check everything."""
+        """A gradient has the shape of its value, unless attributes of a node are inconsistent; onnx does not check everything."""
         tensors = self._builder.tensors
         if tensors.shape(gradient) != tensors.shape(name) or tensors.element(gradient) != tensors.element(name):
             sizes = " and ".join(str(tensors.shape(tensor)) for tensor in (name, gradient))
             raise InputError(
-                f"the gradient of {name!r} by node {node.name!r} ({node.op_type}) does not have its shape or type: {sizes}; "
-                "do the attributes of the node fit its inputs?"
+                f"the gradient of {name!r} from node {node.name!r} ({node.op_type}) does not have the shape or type of {name!r}: {sizes}; "
+                "check that the attributes of the node match its inputs"
             )
 
     def _accumulate(self, name: str, gradient: str) -> None:
@@ -88,7 +88,7 @@ class Backward:
         self._found[name] = gradient if before is None else self._builder.add("Add", before, gradient)
 
     def _close(self, name: str) -> None:
-        """A gradient that is given to the user has a tensor to itself."""
+        """A gradient that is a graph output has its own tensor."""
         gradient = self._found[name]
         if gradient in self._final_names or gradient in self._builder.constants or not self._is_made_here(gradient):
             self._builder.prefix = f"grad/{name}"
@@ -105,7 +105,7 @@ class Backward:
 
 
 def active_values(builder: GraphBuilder, nodes: Sequence[NodeProto], trained: Collection[str]) -> set[str]:
-    """Values that change with a trained parameter in a way that has a derivative, or may have one."""
+    """Values that depend on a trained parameter in a way that has, or may have, a derivative."""
     active = set(trained)
     for node in nodes:
         if not plain_domain(node.domain) and node.op_type in WITHOUT_GRADIENT:
@@ -120,13 +120,13 @@ def _type_only(node: NodeProto) -> frozenset[int]:
 
 
 def _data(node: NodeProto) -> list[str]:
-    """What a node reads the numbers of."""
+    """The inputs whose values a node reads."""
     unread = _type_only(node)
     return [name for index, name in enumerate(node.input) if index not in unread] if unread else reads(node)
 
 
 def _may_carry_gradient(builder: GraphBuilder, name: str) -> bool:
-    """Numbers that are not whole; and sequences and the like, so that they are refused and not passed over."""
+    """True for floating-point tensors; also for sequences and similar types, so that they are refused and not ignored."""
     return builder.tensors.is_float(name) or builder.tensors.element(name) == 0
 
 
@@ -146,6 +146,4 @@ def _unknown(node: NodeProto) -> InputError:
         advice = (
             "freeze the parameters before it with --freeze, or export the model in operators that 'checkmate differentiate --list' names"
         )
-    return InputError(
-        f"no gradient is known for operator {kind} of node {node.name!r}, which lies between parameters and the loss; {advice}"
-    )
+    return InputError(f"operator {kind} of node {node.name!r}, between the parameters and the loss, has no gradient; {advice}")

@@ -1,17 +1,17 @@
-"""Operators that onnx itself defines by simpler ones are replaced by these, where we have no gradient for them as a whole."""
+"""Replace operators that onnx defines in terms of simpler ones, if we have no gradient for the operator itself."""
 
 from __future__ import annotations
 
 from onnx import ModelProto, NodeProto, ValueInfoProto, defs, helper, inliner
 
 from ....core.errors import InputError
-from ..attributes import find
-from ..files import plain_domain
 from ..gradients import GRADIENTS, WITHOUT_GRADIENT
-from .forward import Forward, named_apart
+from ..proto.attributes import find
+from ..proto.model_file import plain_domain
+from .forward_model import Forward, named_apart
 
 _ROUNDS = 4
-"""Bodies may use operators that have bodies themselves."""
+"""Function bodies may use operators that have bodies themselves."""
 
 
 def expand_composites(forward: Forward) -> None:
@@ -25,7 +25,7 @@ def expand_composites(forward: Forward) -> None:
 
 
 def _composite(node: NodeProto, opset: int) -> defs.OpSchema | None:
-    """The definition of an operator that has a body, and for which we have nothing better."""
+    """The definition of an operator that has a function body and no gradient of its own."""
     if plain_domain(node.domain) or node.op_type in GRADIENTS or node.op_type in WITHOUT_GRADIENT:
         return None
     try:
@@ -37,14 +37,14 @@ def _composite(node: NodeProto, opset: int) -> defs.OpSchema | None:
 
 
 def _state_defaults(node: NodeProto, schema: defs.OpSchema) -> None:
-    """The inliner leaves holes in the body where an attribute is not given, even if it has a default."""
+    """Fill in default values: the inliner does not set an attribute that is missing in the call, even if it has a default."""
     for name, attribute in schema.attributes.items():
         if attribute.default_value.type and find(node, name) is None:
             node.attribute.append(attribute.default_value)
 
 
 def _inline(forward: Forward, operators: list[str]) -> None:
-    """By onnx's inliner, on the nodes alone; bodies may depend on the types of what goes in, so these come along."""
+    """Inline with onnx's inliner, on the nodes only, with the types of their inputs, because bodies may depend on them."""
     tensors = forward.tensors()
     skeleton = ModelProto()
     skeleton.ir_version = forward.ir_version

@@ -1,4 +1,4 @@
-"""BatchNormalization and Dropout as they are in training."""
+"""BatchNormalization and Dropout in training mode."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import NodeProto, helper, numpy_helper
 
-from ..attributes import find
-from ..files import plain_domain
-from .forward import Forward
-from .tensors import Tensors
+from ..build.known_tensors import Tensors
+from ..proto.attributes import find
+from ..proto.model_file import plain_domain
+from .forward_model import Forward
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Running statistics of one BatchNormalization, and where its batch's own are."""
+    """Running statistics of one BatchNormalization, and the tensors with the statistics of the batch."""
 
     running: tuple[str, str]
     of_batch: tuple[str, str]
@@ -25,7 +25,7 @@ class Statistics:
 def set_batch_norm(forward: Forward, tensors: Tensors, mode: str) -> list[Statistics]:
     """In training mode with momentum 0, so that outputs 2 and 3 are the mean and variance of the batch, which the gradient needs.
 
-    Each node is given blank statistics of its own: onnxruntime writes those outputs over the statistics it is given.
+    Each node gets its own zero statistics as inputs, because onnxruntime overwrites these inputs with the outputs.
     """
     found: list[Statistics] = []
     for node in forward.nodes:
@@ -55,7 +55,7 @@ def set_batch_norm(forward: Forward, tensors: Tensors, mode: str) -> list[Statis
 
 
 def set_dropout(forward: Forward, mode: str, seed: int) -> None:
-    """Active and seeded, so that a copy of the node draws the same mask; or out of the way."""
+    """Make Dropout active with a seed, so that a copy of the node draws the same mask; or turn it off."""
     truths = {flag: numpy_helper.from_array(np.asarray(flag == "train"), f"dropout/{flag}") for flag in ("train", "eval")}
     for node in forward.nodes:
         if node.op_type != "Dropout" or plain_domain(node.domain):

@@ -1,4 +1,4 @@
-"""Updates of parameters, as further outputs. One step of the optimizer is part of the graph; the loop feeds the outputs back."""
+"""Parameter updates as further outputs. One step of the optimizer is part of the graph; the training loop feeds the outputs back."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from onnx import ValueInfoProto, helper
 
-from ..elements import FLOAT
-from ..stored import Array
-from .builder import GraphBuilder
-from .options import TrainingOptions
+from ..build.builder import GraphBuilder
+from ..proto.elements import FLOAT
+from ..proto.stored import Array
+from .training_options import TrainingOptions
 
 LEARNING_RATE = "learning_rate"
 STEP = "step"
 
 
 class Optimizer:
-    """Collects what the updates need and give. Single numbers are inputs too, so that a schedule can change them."""
+    """Collects the inputs and outputs of the updates. Single numbers are inputs too, so that a learning-rate schedule can change them."""
 
     def __init__(self, builder: GraphBuilder, options: TrainingOptions) -> None:
         self._builder = builder
@@ -74,7 +74,7 @@ class Optimizer:
         )
 
     def _bias_corrections(self) -> tuple[str, str]:
-        """1 - beta^step, counted once for all parameters."""
+        """1 - beta^step, computed once for all parameters."""
         if self._corrections is None:
             builder = self._builder
             prefix, builder.prefix = builder.prefix, "update"
@@ -107,4 +107,4 @@ class Optimizer:
 
 
 RULES: Mapping[str, Callable[[Optimizer, str, str, str], str]] = {"sgd": Optimizer.sgd, "adamw": Optimizer.adamw}
-"""Optimizer -> the rule of its step. To add one, write a method and add a line."""
+"""Optimizer -> its update rule. To add one, write a method and add a line."""

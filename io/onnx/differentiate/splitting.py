@@ -1,22 +1,22 @@
-"""Cross-entropy in operators that runtimes have kernels for, once its gradient, which is shorter as a whole, is there.
+"""Replace cross-entropy by operators that runtimes have kernels for, after its gradient was built from the single operator.
 
-onnxruntime has no kernel for SoftmaxCrossEntropyLoss and writes it out itself, at the end of its list of nodes: all of the backward pass
-that does not wait for the loss then runs before it, in up to three times the memory, and nothing that was predicted holds.
+onnxruntime has no kernel for SoftmaxCrossEntropyLoss and expands it itself, at the end of its list of nodes: then all of the backward pass
+that does not depend on the loss runs before it, with up to three times the memory, and the predictions are wrong.
 """
 
 from __future__ import annotations
 
 from onnx import NodeProto, helper
 
-from ..attributes import find
-from ..files import plain_domain
-from .builder import GraphBuilder
+from ..build.builder import GraphBuilder
+from ..proto.attributes import find
+from ..proto.model_file import plain_domain
 
 OPERATOR = "SoftmaxCrossEntropyLoss"
 
 
 def split_losses(builder: GraphBuilder, forward_nodes: int) -> int:
-    """Write out every plain one, where it stands. How many nodes the forward pass has now."""
+    """Expand every plain one in place. Returns the new number of nodes of the forward pass."""
     nodes, builder.nodes = builder.nodes, []
     forward = nodes[:forward_nodes]
     for node in forward:
@@ -30,7 +30,7 @@ def split_losses(builder: GraphBuilder, forward_nodes: int) -> int:
 
 
 def _is_plain(node: NodeProto) -> bool:
-    """The mean over all examples, each counting the same."""
+    """True if it is the unweighted mean over all examples."""
     if plain_domain(node.domain) or node.op_type != OPERATOR or any(node.input[2:]):
         return False
     reduction = find(node, "reduction")

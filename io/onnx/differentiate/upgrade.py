@@ -1,7 +1,7 @@
-"""Old operators in the words of opset 18, so that one form of each gradient is enough.
+"""Convert old operators to opset 18, so that one version of each gradient is enough.
 
-Not by `onnx.version_converter`: that would serialize the weights, rename values, and split a final Softmax that a loss should recognise.
-Operators whose meaning did not change between opset 7 and 18 stay as they are.
+Not with `onnx.version_converter`, which would serialize the weights, rename values, and split a final Softmax that the loss must recognize.
+Operators whose meaning is the same in opsets 7 to 18 are not changed.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from ....core.errors import InputError
-from ..attributes import find, integer, integers
-from ..files import plain_domain
-from ..stored import Array
+from ..proto.attributes import find, integer, integers
+from ..proto.model_file import plain_domain
+from ..proto.stored import Array
 
 OLDEST_OPSET = 18
-"""What gradients are written in: reductions take their axes as an input, scatters can add."""
+"""The opset of the gradients: reductions take their axes as an input, scatters can add."""
 
 
 class Upgrade:
@@ -41,7 +41,7 @@ class Upgrade:
 
 
 def upgraded(upgrade: Upgrade, nodes: Sequence[NodeProto]) -> list[NodeProto]:
-    """The nodes in the words of opset 18; those that need no change are the same objects."""
+    """The nodes in opset 18; nodes that need no change are the same objects."""
     made: list[NodeProto] = []
     for node in nodes:
         adapt = None if plain_domain(node.domain) else _ADAPTERS.get(node.op_type)
@@ -66,7 +66,7 @@ def _set(node: NodeProto, name: str, value: object) -> None:
 
 
 def _inputs(node: NodeProto, *names: str) -> None:
-    """Set all inputs, blanks at the end left out."""
+    """Set all inputs, without blank ones at the end."""
     given = list(names)
     while given and not given[-1]:
         given.pop()
@@ -136,7 +136,7 @@ def _dropout(upgrade: Upgrade, node: NodeProto) -> None:
 
 
 def _softmax(upgrade: Upgrade, node: NodeProto) -> None:
-    """Before opset 13 everything from the axis on was one: the same as along the axis if the rest is of size 1 or the axis is the last."""
+    """Before opset 13 Softmax normalized over all axes from `axis` on: the same as along `axis` if all later axes have size 1."""
     if upgrade.opset >= 13:
         return
     rank = upgrade.ranks.get(node.input[0])
@@ -154,7 +154,7 @@ def _softmax(upgrade: Upgrade, node: NodeProto) -> None:
 
 def _batch_normalization(upgrade: Upgrade, node: NodeProto) -> None:
     if upgrade.opset < 9 and integer(node, "spatial", 1) == 0:
-        raise InputError(f"node {node.name or node.output[0]!r}: BatchNormalization with spatial=0 has no successor in later opsets")
+        raise InputError(f"node {node.name or node.output[0]!r}: BatchNormalization with spatial=0 has no equivalent in later opsets")
     if upgrade.opset < 14:
         _drop(node, "spatial")
         del node.output[1:]
@@ -214,4 +214,4 @@ _ADAPTERS: Mapping[str, Callable[[Upgrade, NodeProto], None]] = {
     "Scatter": _scatter,
     "TopK": _topk,
 }
-"""Operator -> what changes on the way to opset 18. Others only gained types or attributes whose defaults say what was before."""
+"""Operator -> its conversion to opset 18. Others only gained types, or attributes whose defaults keep the old meaning."""

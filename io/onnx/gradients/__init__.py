@@ -7,17 +7,17 @@ A gradient is a plain function from a `GradientContext` to one gradient per inpu
         slope = context.add("Mul", y, context.add("Sub", context.scalar(1.0, y), y))
         return context.only_first(lambda: context.add("Mul", dy, slope))
 
-- `context.gradient` is the gradient of the first output, `context.gradients` of each (None where nothing was computed from it).
-- `context.wants(i)` says whether input `i` needs one. Compute nothing else. Give None for the rest; None for a wanted input is refused
-  with a clear error, so nothing is lost in silence. `context.each(...)` and `context.only_first(...)` do this.
-- An input that is given twice, as in Mul(x, x), may have one gradient for both.
+- `context.gradient` is the gradient of the first output, `context.gradients` of each (None if the loss does not depend on it).
+- `context.wants(i)` says whether input `i` needs a gradient. Compute no others, and return None for them. Returning None for an input that
+  needs a gradient is an error with a clear message. `context.each(...)` and `context.only_first(...)` take care of this.
+- An input that occurs twice, as in Mul(x, x), may have one gradient for both.
 - Return gradients with exactly the shape and element type of the input: `context.sum_to(value, i)` undoes broadcasting.
-- Emit gradients of parameters before those of data: the graph runs in the order of emission, and what is done with can be freed.
+- Add gradients of parameters before those of data: the graph runs in the order in which nodes are added, and finished values can be freed.
 - Sizes in `context.shape(name)` are numbers or, for free dimensions, names like `batch` or `2*batch`; names may be compared. Ask for
-  `context.size(name, axis)` only where a number is needed: it tells the user to fix the batch otherwise.
+  `context.size(name, axis)` only where a number is needed: if it is free, the user gets an error that asks to set the batch size.
 - The opset is 18 or newer: reductions and Squeeze take axes as an input, Split says `num_outputs`.
-- `context.extra_output(i)` makes the forward node give an optional output (MaxPool's indices, LayerNormalization's mean).
-- Never use ScatterND(add): onnxruntime gets it wrong with repeated indices. ScatterElements(add) is right.
+- `context.extra_output(i)` adds an optional output to the forward node (MaxPool's indices, LayerNormalization's mean).
+- Never use ScatterND(add): onnxruntime computes it wrongly for repeated indices. ScatterElements(add) is correct.
 
 To add an operator, write a function and add one line here.
 """
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..differentiate.context import GradientFunction
+from ..build.gradient_context import GradientFunction
 from . import (
     activations,
     arithmetic,
@@ -34,7 +34,7 @@ from . import (
     convolution,
     indexing,
     linear,
-    losses,
+    loss_operators,
     normalization,
     pooling,
     reductions,
@@ -88,7 +88,7 @@ GRADIENTS: Mapping[str, GradientFunction] = {
     "Mish": activations.mish,
     "Mul": arithmetic.mul,
     "Neg": arithmetic.neg,
-    "NegativeLogLikelihoodLoss": losses.negative_log_likelihood_loss,
+    "NegativeLogLikelihoodLoss": loss_operators.negative_log_likelihood_loss,
     "PRelu": activations.prelu,
     "Pad": shaping.pad,
     "Pow": arithmetic.power,
@@ -110,7 +110,7 @@ GRADIENTS: Mapping[str, GradientFunction] = {
     "Sin": arithmetic.sin,
     "Slice": shaping.slice_,
     "Softmax": activations.softmax,
-    "SoftmaxCrossEntropyLoss": losses.softmax_cross_entropy_loss,
+    "SoftmaxCrossEntropyLoss": loss_operators.softmax_cross_entropy_loss,
     "Softplus": activations.softplus,
     "Softsign": activations.softsign,
     "SpaceToDepth": shaping.space_to_depth,
@@ -132,7 +132,7 @@ GRADIENTS: Mapping[str, GradientFunction] = {
 """Operator -> its gradient. To add one, add a line."""
 
 TYPE_ONLY: Mapping[str, frozenset[int]] = {"CastLike": frozenset({1})}
-"""Operator -> inputs whose type matters and whose numbers do not."""
+"""Operator -> inputs of which only the type matters, not the values."""
 
 WITHOUT_GRADIENT = frozenset(
     {
@@ -142,4 +142,4 @@ WITHOUT_GRADIENT = frozenset(
         *("RandomUniformLike", "Range", "Round", "Shape", "Sign", "Size", "Xor"),
     }
 )
-"""Steps, counts and random numbers: their derivative is zero wherever there is one, so nothing flows through."""
+"""Steps, counts and random numbers: their derivative is zero wherever it exists, so they pass no gradient."""

@@ -1,10 +1,10 @@
-"""Activations, from their outputs where that is enough, so that their inputs can be freed or overwritten."""
+"""Activations. Gradients are computed from their outputs where possible, so that their inputs can be freed or overwritten."""
 
 from __future__ import annotations
 
 from math import pi, sqrt
 
-from ..differentiate.context import GradientContext, Gradients
+from ..build.gradient_context import GradientContext, Gradients
 
 SELU_ALPHA = 1.67326319217681884765625
 SELU_GAMMA = 1.05070102214813232421875
@@ -19,7 +19,7 @@ def _one_minus(context: GradientContext, value: str) -> str:
 
 
 def _positive(context: GradientContext, value: str) -> str:
-    """1 where a value is above 0, else 0. Faster than Where, which takes twice its output as workspace."""
+    """1 where a value is above 0, else 0. Faster than Where, which needs twice its output as workspace."""
     return context.as_float(context.add("Greater", value, context.scalar(0.0, value)), value)
 
 
@@ -114,7 +114,7 @@ def thresholded_relu(context: GradientContext) -> Gradients:
 
 
 def clip(context: GradientContext) -> Gradients:
-    """Within the bounds, which themselves are taken as constants. Between them the slope is 1, on them too, as in torch."""
+    """The slope is 1 between the bounds and on them, as in torch. The bounds are treated as constants."""
     x, dy = context.inputs[0], context.gradient
     inside = []
     if context.has_input(1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..differentiate.context import GradientContext, Gradients
+from ..build.gradient_context import GradientContext, Gradients
 
 
 def identity(context: GradientContext) -> Gradients:
@@ -50,7 +50,7 @@ def mean(context: GradientContext) -> Gradients:
 
 
 def extremum(context: GradientContext) -> Gradients:
-    """Max and Min: to every input that reached the result, in equal shares."""
+    """Max and Min: the gradient is split equally among all inputs that are equal to the result."""
     y, dy = context.outputs[0], context.gradient
     if len(context.inputs) == 1:
         return [dy]
@@ -131,7 +131,7 @@ def power(context: GradientContext) -> Gradients:
         return context.sum_to(context.add("Mul", dy, slope), 0)
 
     def exponent() -> str:
-        """Where the base is 0 the power does not change with the exponent."""
+        """If the base is 0, the power does not depend on the exponent."""
         safe = context.add("Where", context.add("Greater", x, context.scalar(0.0, x)), x, context.scalar(1.0, x))
         slope = context.add("Mul", y, context.add("Log", safe))
         return context.sum_to(context.builder.cast(context.add("Mul", dy, slope), context.element(p)), 1)

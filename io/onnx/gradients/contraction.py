@@ -1,28 +1,28 @@
-"""Einsum: the gradient by one operand is an Einsum of the gradient and the others."""
+"""Einsum: the gradient with respect to one operand is an Einsum of the output's gradient and the other operands."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from ..differentiate.context import GradientContext, Gradients
+from ..build.gradient_context import GradientContext, Gradients
 
 
 def einsum(context: GradientContext) -> Gradients:
     equation = context.attribute_text("equation", "").replace(" ", "")
     if "..." in equation:
-        raise context.refusal("an equation with '...' has no gradient here; write its axes out")
+        raise context.refusal("an equation with '...' is not supported; write its axes out")
     left, arrow, right = equation.partition("->")
     operands = left.split(",")
     if not arrow:
         letters = "".join(operands)
         right = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
     if any(len(set(operand)) != len(operand) for operand in operands):
-        raise context.refusal(f"the diagonal in {equation!r} has no gradient here")
+        raise context.refusal(f"the diagonal in {equation!r} is not supported")
     return context.each(*(partial(_by_operand, context, operands, right, index) for index in range(len(operands))))
 
 
 def _by_operand(context: GradientContext, operands: list[str], result: str, index: int) -> str:
-    """Axes that nothing else has were summed up alone: the gradient is the same all along them."""
+    """Axes that occur only in this operand were summed: the gradient is constant along them."""
     own, name = operands[index], context.inputs[index]
     others = [(letters, value) for place, (letters, value) in enumerate(zip(operands, context.inputs, strict=True)) if place != index]
     elsewhere = set(result).union(*(letters for letters, _ in others))

@@ -1,4 +1,4 @@
-"""Convolutions. By data: a convolution again. By weights: one matrix product per tap of small kernels, one convolution for large ones."""
+"""Convolutions. The gradient for data is a convolution; for weights, one matrix product per tap of small kernels, or one convolution."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 
-from ..differentiate.context import GradientContext, Gradients
+from ..build.gradient_context import GradientContext, Gradients
 from .windows import Window, window_of
 
 _MOST_TAPS = 9
-"""Up to 3 x 3, products tap by tap are as fast as torch; beyond, one convolution with the gradient as its kernel is faster."""
+"""Up to 3 x 3, one product per tap is as fast as torch; for larger kernels, one convolution with the gradient as its kernel is faster."""
 
 
 def conv(context: GradientContext) -> Gradients:
@@ -25,7 +25,7 @@ def conv(context: GradientContext) -> Gradients:
 
 
 def conv_transpose(context: GradientContext) -> Gradients:
-    """The gradient of a convolution, so its own gradients are those of one with input and output exchanged."""
+    """ConvTranspose is the gradient of a convolution, so its gradients are those of a convolution with input and output exchanged."""
     x, weight = context.inputs[:2]
     dy, group = context.gradient, context.attribute_int("group", 1)
     window = _transposed_window(context, x, weight, dy)
@@ -96,7 +96,7 @@ def _by_data(context: GradientContext, dy: str, weight: str, window: Window, gro
 
 
 def _by_data_with_flipped_weight(context: GradientContext, dy: str, weight: str, window: Window, group: int) -> str:
-    """At stride 1 a convolution with the weights turned round, which runs faster than ConvTranspose."""
+    """At stride 1, a convolution with flipped weights, which is faster than ConvTranspose."""
     builder = context.builder
     outputs, inputs = context.sizes(weight)[:2]
     turned = weight
@@ -116,14 +116,14 @@ def _by_data_with_flipped_weight(context: GradientContext, dy: str, weight: str,
 
 
 def _by_weight(context: GradientContext, x: str, dy: str, weight: str, window: Window, group: int) -> str:
-    """`x` is what the window slides over, `dy` has one place per stop."""
+    """The window slides over `x`; `dy` has one element per position of the window."""
     if group == 1 and prod(window.kernel) > _MOST_TAPS:
         return _as_convolution(context, x, dy, window)
     return _tap_by_tap(context, x, dy, weight, window, group)
 
 
 def _as_convolution(context: GradientContext, x: str, dy: str, window: Window) -> str:
-    """With batch and channels exchanged and `dy` as the kernel: strides and dilations change places."""
+    """A convolution with batch and channels exchanged and `dy` as the kernel; strides and dilations are exchanged too."""
     builder, count = context.builder, len(window.kernel)
     swap = [1, 0, *range(2, 2 + count)]
     found = context.add(
@@ -141,7 +141,7 @@ def _as_convolution(context: GradientContext, x: str, dy: str, window: Window) -
 
 
 def _tap_by_tap(context: GradientContext, x: str, dy: str, weight: str, window: Window, group: int) -> str:
-    """For every tap what it saw, times the gradient."""
+    """For every tap, the product of its inputs and the gradient."""
     inputs, outputs = context.size(x, 1) // group, context.size(dy, 1) // group
     stops = context.sizes_of(dy, 2)
     if group == 1 and inputs * outputs > (inputs + outputs) * prod(stops):
@@ -160,7 +160,7 @@ def _tap_by_tap(context: GradientContext, x: str, dy: str, weight: str, window: 
 
 
 def _seen(context: GradientContext, x: str, stops: Sequence[int], window: Window) -> Iterator[str]:
-    """What each tap of the kernel looks at, in the order of the weights."""
+    """The inputs of each tap of the kernel, in the order of the weights."""
     builder, count = context.builder, len(window.kernel)
     padded = builder.pad(x, [0, 0, *window.begins, 0, 0, *window.ends])
     for tap in product(*map(range, window.kernel)):
@@ -173,7 +173,7 @@ def _seen(context: GradientContext, x: str, stops: Sequence[int], window: Window
 
 
 def _in_one_product(context: GradientContext, x: str, dy: str, weight: str, window: Window) -> str:
-    """Where the weights are larger than what flows: channels in front, batch and places as one axis, nothing to sum up afterwards."""
+    """If the weights are larger than the data: channels first, batch and positions as one axis, so that nothing is summed afterwards."""
     builder, count = context.builder, len(window.kernel)
     swap = [1, 0, *range(2, 2 + count)]
     stops = context.sizes_of(dy, 2)
@@ -196,7 +196,7 @@ def _grouped(context: GradientContext, value: str, channels: int, group: int, pl
 
 
 def _product(context: GradientContext, seen: str, rows: str, inputs: int) -> str:
-    """Summed over batch and places: one row per input channel, one column per output channel."""
+    """Summed over batch and positions: one row per input channel, one column per output channel."""
     builder = context.builder
     if inputs == 1 and context.rank(rows) == 4:
         total = builder.sum_over(context.add("Mul", rows, seen), [0, 3])

@@ -1,4 +1,4 @@
-"""Picking by index: the gradient is put back where each number came from, by ScatterElements, which adds repeated indices rightly."""
+"""Indexing: the gradient is added at the source of each element with ScatterElements, which handles repeated indices correctly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from ..differentiate.context import GradientContext, Gradients
+from ..build.gradient_context import GradientContext, Gradients
 
 
 def gather(context: GradientContext) -> Gradients:
@@ -35,7 +35,7 @@ def _count(context: GradientContext, indices: str) -> int | str:
 
 
 def _one_place(context: GradientContext, index: int, axis: int) -> str:
-    """One slice is picked: zeros before and after it."""
+    """One slice is selected: the gradient is zero before and after it."""
     data = context.inputs[0]
     shape, size = context.shape(data), context.size(data, axis)
     kept = context.builder.reshape(context.gradient, (*shape[:axis], 1, *shape[axis + 1 :]), None)
@@ -53,11 +53,11 @@ def gather_elements(context: GradientContext) -> Gradients:
 
 
 def gather_nd(context: GradientContext) -> Gradients:
-    """Index tuples as places in the flattened front axes."""
+    """Index tuples as positions in the flattened leading axes."""
     data, indices = context.inputs
     builder, dy = context.builder, context.gradient
     if context.attribute_int("batch_dims", 0):
-        raise context.refusal("batch_dims other than 0 has no gradient here")
+        raise context.refusal("batch_dims other than 0 is not supported")
     depth = context.size(indices, -1)
     front = [context.size(data, axis) for axis in range(depth)]
     rest = context.shape(data)[depth:]
@@ -77,11 +77,11 @@ def gather_nd(context: GradientContext) -> Gradients:
 
 
 def scatter_elements(context: GradientContext) -> Gradients:
-    """What was overwritten has no gradient; what was written has that of its place."""
+    """Overwritten elements have zero gradient; written ones have the gradient of their position."""
     _, indices, updates = context.inputs
     dy, axis, reduction = context.gradient, context.axis(), context.attribute_text("reduction", "none")
     if reduction not in ("none", "add"):
-        raise context.refusal(f"scattering with reduction {reduction!r} has no gradient here")
+        raise context.refusal(f"reduction {reduction!r} is not supported")
 
     def by_data() -> str:
         return dy if reduction == "add" else context.add("ScatterElements", dy, indices, context.zeros_like(updates), axis=axis)
@@ -93,7 +93,7 @@ def scatter_nd(context: GradientContext) -> Gradients:
     _, indices, updates = context.inputs
     dy, reduction = context.gradient, context.attribute_text("reduction", "none")
     if reduction not in ("none", "add"):
-        raise context.refusal(f"scattering with reduction {reduction!r} has no gradient here")
+        raise context.refusal(f"reduction {reduction!r} is not supported")
 
     def by_data() -> str:
         return dy if reduction == "add" else context.add("ScatterND", dy, indices, context.zeros_like(updates))

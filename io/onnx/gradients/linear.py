@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..differentiate.context import GradientContext, Gradients
+from ..build.gradient_context import GradientContext, Gradients
 
 
 def matmul(context: GradientContext) -> Gradients:
-    """As numpy: vectors are matrices of one row or column, and what stands before the last two axes is broadcast."""
+    """As in numpy: vectors are matrices of one row or column, and all axes before the last two are broadcast."""
     a, b = context.inputs
     dy = context.gradient
     shape_a, shape_b = context.shape(a), context.shape(b)
@@ -25,7 +25,7 @@ def matmul(context: GradientContext) -> Gradients:
 
 
 def _matmul_by_matrix(context: GradientContext) -> Gradients:
-    """As of a linear layer: all rows as one matrix, and Gemm, which needs nothing transposed in memory."""
+    """A linear layer: all rows as one matrix, and Gemm, which transposes nothing in memory."""
     a, b = context.inputs
     builder = context.builder
     shape_a, shape_b = context.shape(a), context.shape(b)
@@ -37,7 +37,7 @@ def _matmul_by_matrix(context: GradientContext) -> Gradients:
 
 
 def _rows(shape: tuple[int | str, ...]) -> int | str:
-    """All axes but the last as one."""
+    """Merge all axes except the last."""
     total = 1
     names: list[str] = []
     for dim in shape[:-1]:

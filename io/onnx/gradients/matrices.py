@@ -1,16 +1,16 @@
-"""Products with constant matrices along one axis: gradients of whatever mixes the places of an axis linearly."""
+"""Products with constant matrices along one axis: gradients of operators that are linear along an axis."""
 
 from __future__ import annotations
 
 import numpy as np
 from onnx import helper
 
-from ..differentiate.context import GradientContext
-from ..stored import Array
+from ..build.gradient_context import GradientContext
+from ..proto.stored import Array
 
 
 def along_axis(context: GradientContext, value: str, axis: int, matrix: Array) -> str:
-    """Row vectors along an axis times the matrix: of size `rows` before, `columns` after."""
+    """Multiply the row vectors along an axis by the matrix: the axis has size `rows` before and `columns` after."""
     if matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, np.eye(matrix.shape[0])):
         return value
     dtype = helper.tensor_dtype_to_np_dtype(context.element(value))

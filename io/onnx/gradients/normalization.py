@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..differentiate.context import GradientContext, Gradients
-from ..elements import DOUBLE
+from ..build.gradient_context import GradientContext, Gradients
+from ..proto.elements import DOUBLE
 
 
 def batch_normalization(context: GradientContext) -> Gradients:
@@ -29,14 +29,14 @@ def batch_normalization(context: GradientContext) -> Gradients:
 
 
 def _batch_normalization_in_training(context: GradientContext) -> Gradients:
-    """With the batch's own mean and variance, which momentum 0 puts into outputs 2 and 3.
+    """With the mean and variance of the batch, which are outputs 2 and 3 because momentum is 0.
 
     dx = a (dy - mean(dy)) + b (x - mean) per channel, with a = scale / deviation and b = -a / deviation^2 * mean(dy (x - mean)).
     """
     x, scale = context.inputs[:2]
     dy, builder = context.gradient, context.builder
     if context.attribute_float("momentum", 0.9) != 0 or len(context.outputs) < 3:
-        raise context.refusal("in training mode it must give the mean and variance of the batch: momentum 0 and three outputs")
+        raise context.refusal("in training mode it must output the mean and variance of the batch: set momentum to 0 and use three outputs")
     mean, variance = context.outputs[1:3]
     axes = [axis for axis in range(context.rank(x)) if axis != 1]
     inverse = _inverse_deviation(context, variance)
@@ -72,7 +72,7 @@ def _minus(context: GradientContext, value: str, channels: str) -> str:
 
 
 def layer_normalization(context: GradientContext) -> Gradients:
-    """From its own outputs mean and inverse deviation, which are float32; at float64 these are computed again, to keep precision."""
+    """From its outputs mean and inverse deviation, which are float32; for float64 they are recomputed, to keep precision."""
     x = context.inputs[0]
     axis = context.axis(-1)
     axes = list(range(axis, context.rank(x)))
@@ -131,7 +131,7 @@ def instance_normalization(context: GradientContext) -> Gradients:
 
 
 def dropout(context: GradientContext) -> Gradients:
-    """By the mask that was drawn, kept from the forward pass."""
+    """Uses the mask of the forward pass."""
     dy = context.gradient
     training = context.known(2, "training mode") if context.has_input(2) else np.asarray(False)
     if not training.reshape(-1)[0]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
-from ..differentiate.context import GradientContext, Gradients
-from ..stored import Array
+from ..build.gradient_context import GradientContext, Gradients
+from ..proto.stored import Array
 from .matrices import along_axis
 from .windows import Window, window_of
 
 
 def max_pool(context: GradientContext) -> Gradients:
-    """To where each maximum was found. MaxUnpool would be faster, but loses gradients where windows overlap."""
+    """The gradient is added at the position of each maximum. MaxUnpool would be faster, but is wrong if windows overlap."""
     if context.attribute_int("storage_order", 0):
-        raise context.refusal("storage_order=1 counts places in another way; use storage_order=0")
+        raise context.refusal("storage_order=1 is not supported; use storage_order=0")
     x, builder = context.inputs[0], context.builder
     indices = context.extra_output(1)
     flat = builder.integers([-1])
@@ -25,7 +25,7 @@ def max_pool(context: GradientContext) -> Gradients:
 
 
 def average_pool(context: GradientContext) -> Gradients:
-    """Averages along one axis after the other are products with small constant matrices: so are their gradients."""
+    """Averages along one axis after the other are products with small constant matrices, and so are their gradients."""
     x, gradient = context.inputs[0], context.gradient
     kernel = context.attribute_ints("kernel_shape") or ()
     window = window_of(context, kernel, context.shape(x)[2:], context.shape(gradient)[2:])
@@ -37,7 +37,7 @@ def average_pool(context: GradientContext) -> Gradients:
 
 
 def _shares(window: Window, axis: int, length: int, stops: int, count_pad: bool) -> Array:
-    """Which share of each average goes to each place."""
+    """The weight of each element in each average."""
     taps = np.arange(window.kernel[axis]) * window.dilations[axis]
     places = np.arange(stops)[:, None] * window.strides[axis] - window.begins[axis] + taps
     inside = (places >= 0) & (places < length)
@@ -56,7 +56,7 @@ def global_average_pool(context: GradientContext) -> Gradients:
 
 
 def global_max_pool(context: GradientContext) -> Gradients:
-    """To every place that reached the maximum, in equal shares."""
+    """The gradient is split equally among all elements that are equal to the maximum."""
     x, dy = context.inputs[0], context.gradient
     reached = context.as_float(context.add("Equal", x, context.outputs[0]), dy)
     ties = context.builder.sum_over(reached, range(2, context.rank(x)), keepdims=True)

@@ -1,10 +1,10 @@
-"""Reductions: the gradient goes back to where the numbers came from."""
+"""Reductions: the gradient is broadcast back to the elements."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..differentiate.context import GradientContext, Gradients
+from ..build.gradient_context import GradientContext, Gradients
 
 
 def _axes(context: GradientContext) -> Sequence[int]:
@@ -17,7 +17,7 @@ def _axes(context: GradientContext) -> Sequence[int]:
 
 
 def _kept(context: GradientContext, value: str, axes: Sequence[int]) -> str:
-    """With the reduced axes as axes of size 1."""
+    """The tensor with the reduced axes as axes of size 1."""
     shape = tuple(1 if axis in axes else dim for axis, dim in enumerate(context.shape(context.inputs[0])))
     return context.builder.reshape(value, shape)
 
@@ -34,7 +34,7 @@ def reduce_mean(context: GradientContext) -> Gradients:
 
 
 def reduce_extremum(context: GradientContext) -> Gradients:
-    """To every element that reached the extremum, in equal shares."""
+    """The gradient is split equally among all elements that are equal to the extremum."""
     x, axes, dy = context.inputs[0], _axes(context), context.gradient
     reached = context.as_float(context.add("Equal", x, _kept(context, context.outputs[0], axes)), dy)
     share = context.add("Div", _kept(context, dy, axes), context.builder.sum_over(reached, axes, keepdims=True))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..differentiate.context import GradientContext, Gradients
-from ..stored import Array
+from ..build.gradient_context import GradientContext, Gradients
+from ..proto.stored import Array
 from .matrices import along_axis
 
 
 def resize(context: GradientContext) -> Gradients:
     x, gradient = context.inputs[0], context.gradient
     if context.attribute_int("antialias", 0):
-        raise context.refusal("antialias=1 has no gradient here")
+        raise context.refusal("antialias=1 is not supported")
     given = context.attribute_ints("axes")
     rank = context.rank(x)
     axes = [axis % rank for axis in given] if given else list(range(rank))
@@ -28,7 +28,7 @@ def resize(context: GradientContext) -> Gradients:
 
 
 def _weights(context: GradientContext, length: int, size: int, scale: float) -> Array:
-    """One row per place after, one column per place before."""
+    """One row per output position, one column per input position."""
     places = _origins(context, length, size, scale)
     mode = context.attribute_text("mode", "nearest")
     match mode:
@@ -40,11 +40,11 @@ def _weights(context: GradientContext, length: int, size: int, scale: float) -> 
             return _matrix(length, [(low, 1 - (places - low)), (low + 1, places - low)])
         case "cubic":
             return _cubic(context, places, length)
-    raise context.refusal(f"mode {mode!r} has no gradient here")
+    raise context.refusal(f"mode {mode!r} is not supported")
 
 
 def _origins(context: GradientContext, length: int, size: int, scale: float) -> Array:
-    """Where each place after lies before."""
+    """The input coordinate of each output position."""
     after = np.arange(size, dtype=np.float64)
     mode = context.attribute_text("coordinate_transformation_mode", "half_pixel")
     match mode:
@@ -59,7 +59,7 @@ def _origins(context: GradientContext, length: int, size: int, scale: float) -> 
             return after / scale
         case "align_corners":
             return after * (length - 1) / (size - 1) if size > 1 else np.zeros(size)
-    raise context.refusal(f"coordinate_transformation_mode {mode!r} has no gradient here")
+    raise context.refusal(f"coordinate_transformation_mode {mode!r} is not supported")
 
 
 def _rounded(places: Array, mode: str) -> Array:
@@ -90,7 +90,7 @@ def _cubic(context: GradientContext, places: Array, length: int) -> Array:
 
 
 def _matrix(length: int, parts: list[tuple[Array, Array]]) -> Array:
-    """Places beyond the border stand for the border."""
+    """Positions beyond the border are moved to the border."""
     matrix = np.zeros((len(parts[0][0]), length))
     for where, weight in parts:
         np.add.at(matrix, (np.arange(len(where)), np.clip(where, 0, length - 1).astype(np.int64)), weight)

@@ -1,4 +1,4 @@
-"""Operators that move numbers and change none."""
+"""Operators that move elements and do not change them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..differentiate.context import GradientContext, Gradients
-from ..differentiate.sampling import Dim
+from ..build.gradient_context import GradientContext, Gradients
+from ..build.sampling import Dim
 from .matrices import along_axis
 
 _END = np.iinfo(np.int64).max
@@ -33,7 +33,7 @@ def expand(context: GradientContext) -> Gradients:
 
 
 def tile(context: GradientContext) -> Gradients:
-    """Each axis as a pair, repeats by size, summed over the repeats."""
+    """Split each axis into repeats and size, and sum over the repeats."""
     x = context.inputs[0]
     repeats = [int(count) for count in context.known(1, "number of repeats")]
     pairs: list[Dim] = []
@@ -62,7 +62,7 @@ def split(context: GradientContext) -> Gradients:
 
 
 def slice_(context: GradientContext) -> Gradients:
-    """By zeros around and between: reversed where the step is negative, spread out where it is not 1."""
+    """Pad with zeros; reverse if the step is negative, insert zeros between elements if it is not 1."""
     x = context.inputs[0]
     shape = context.shape(x)
     starts, ends = (list(context.known(index, "range").reshape(-1)) for index in (1, 2))
@@ -87,13 +87,13 @@ def slice_(context: GradientContext) -> Gradients:
 
 
 def _bound(value: int, step: int) -> int | None:
-    """Numbers beyond any size stand for the end, also below zero."""
+    """Numbers larger than any size mean the end, also negative ones."""
     number = int(value)
     return None if step < 0 and number <= -(2**31) + 1 else number
 
 
 def _spread(context: GradientContext, value: str, axis: int, step: int) -> str:
-    """With `step - 1` zeros between any two along an axis."""
+    """Insert `step - 1` zeros between any two elements along an axis."""
     builder, shape = context.builder, context.shape(value)
     size = context.fixed(shape[axis], value)
     apart = builder.add("Unsqueeze", value, builder.integers([axis + 1]))
@@ -105,7 +105,7 @@ def _spread(context: GradientContext, value: str, axis: int, step: int) -> str:
 
 
 def pad(context: GradientContext) -> Gradients:
-    """The inner part; for reflected and repeated borders what was copied is added back to where it came from."""
+    """The inner part; for reflected and repeated borders, the gradient of copied elements is added to their sources."""
     x = context.inputs[0]
     rank = context.rank(x)
     given = [int(count) for count in context.known(1, "padding").reshape(-1)]
@@ -123,7 +123,7 @@ def pad(context: GradientContext) -> Gradients:
 
 
 def _inner(context: GradientContext, value: str, axes: Sequence[int], begins: Sequence[int], ends: Sequence[int]) -> str:
-    """Cut off what was added, and put zeros where something was cut away."""
+    """Remove what was padded, and add zeros for what was cropped."""
     cut = [(axis, begin, end) for axis, begin, end in zip(axes, begins, ends, strict=True) if begin > 0 or end > 0]
     if cut:
         starts = [max(begin, 0) for _, begin, _ in cut]
@@ -137,7 +137,7 @@ def _inner(context: GradientContext, value: str, axes: Sequence[int], begins: Se
 
 
 def _folded_back(context: GradientContext, value: str, axis: int, begin: int, end: int, mode: str) -> str:
-    """A product with the constant matrix that says which place each padded place was copied from."""
+    """A product with the constant matrix that maps each padded position to its source."""
     size = context.size(context.inputs[0], axis)
     places = np.arange(-begin, size + end)
     match mode:
@@ -161,7 +161,7 @@ def trilu(context: GradientContext) -> Gradients:
 
 
 def cum_sum(context: GradientContext) -> Gradients:
-    """The sum from the other end."""
+    """The cumulative sum from the other end."""
     reverse, exclusive = context.attribute_int("reverse", 0), context.attribute_int("exclusive", 0)
     return context.only_first(lambda: context.add("CumSum", context.gradient, context.inputs[1], reverse=1 - reverse, exclusive=exclusive))
 

@@ -1,12 +1,12 @@
-"""Sliding windows of convolutions and pools: strides, dilations and padding as numbers, whatever way the node says them."""
+"""Sliding windows of convolutions and pools: strides, dilations and padding as numbers, however the node specifies them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..differentiate.context import GradientContext
-from ..differentiate.sampling import Dim
+from ..build.gradient_context import GradientContext
+from ..build.sampling import Dim
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,12 @@ class Window:
 
     @property
     def reach(self) -> tuple[int, ...]:
-        """From the first to the last place a window looks at."""
+        """The size of the window, dilation included."""
         return tuple(dilation * (size - 1) for size, dilation in zip(self.kernel, self.dilations, strict=True))
 
 
 def window_of(context: GradientContext, kernel: Sequence[int], large: Sequence[Dim], small: Sequence[Dim]) -> Window:
-    """`large` are the sizes the window slides over, `small` how often it stops; for ConvTranspose these are output and input."""
+    """`large` are the sizes the window slides over, `small` the numbers of its positions; for ConvTranspose these are output and input."""
     count = len(kernel)
     strides = tuple(context.attribute_ints("strides") or [1] * count)
     dilations = tuple(context.attribute_ints("dilations") or [1] * count)

@@ -1,0 +1,108 @@
+"""A pool of local worker processes, with the futures of the standard library.
+
+A terminal sends Ctrl-C to all processes: workers ignore it and leave it to the main process. Each worker holds one end of two pipes. When
+the other end of the first pipe closes, because the main process ends the worker or has died, the worker exits. When the other end of the
+second closes, the worker stops soon, with its best result.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from typing import TypeVar
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+
+BROKEN = BrokenExecutor
+"""What a future raises if its worker died."""
+
+_stopping = threading.Event()
+
+
+def told_to_stop() -> bool:
+    """In a worker: true if it should stop soon."""
+    return _stopping.is_set()
+
+
+class WorkerPool:
+    """A fixed number of processes, started when there is work for them."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._open()
+
+    def _open(self) -> None:
+        context = get_context("spawn")
+        leash, self._hand = context.Pipe(duplex=False)
+        brake, self._pedal = context.Pipe(duplex=False)
+        with _untold_leaks():
+            self._pool: Executor = ProcessPoolExecutor(self._workers, mp_context=context, initializer=_follow, initargs=(leash, brake))
+
+    def slots(self) -> int:
+        """How many tasks run at once."""
+        return self._workers
+
+    def submit(self, work: Callable[[Given], Made], task: Given) -> Future[Made]:
+        with _without_ctrl_c():
+            return self._pool.submit(work, task)
+
+    def stop_soon(self) -> None:
+        """Every running task ends with its best result; no new task starts."""
+        self._pedal.close()
+
+    def renew(self) -> None:
+        """Replace a broken pool."""
+        self.close()
+        self._open()
+
+    def explain(self, error: BaseException) -> BaseException:
+        return error
+
+    def close(self) -> None:
+        """Kill all workers, even while they work."""
+        self._hand.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._pedal.close()
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Processes started within this context ignore Ctrl-C."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _untold_leaks() -> Iterator[None]:
+    """The tracker of shared resources that starts here prints no warnings about what it cleans up after killed workers."""
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker")))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
+
+
+def _follow(leash: Connection, brake: Connection) -> None:
+    """Watch the pipes in a thread, because solvers spend long times in native code. Nothing is ever sent; the pipes are only closed."""
+
+    def watch() -> None:
+        if leash not in wait([leash, brake]):
+            _stopping.set()
+            wait([leash])
+        os._exit(1)
+
+    threading.Thread(target=watch, name="leash", daemon=True).start()

@@ -1,0 +1,55 @@
+"""The results of solving, under the keys of `--json`: every command reports these figures and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...api.graph import LoadedGraph
+from ...api.result import Result
+from ..console import Console
+
+
+def result_fields(result: Result) -> dict[str, Any]:
+    """The figures of a result."""
+    return {
+        "status": result.status.value,
+        "stop": result.stop.value,
+        "strategy": result.strategy,
+        "cost": result.cost,
+        "ideal_cost": result.ideal_cost,
+        "overhead": result.overhead,
+        "bound": result.bound,
+        "gap": result.gap,
+        "bound_scope": result.bound_scope,
+        "peak_bytes": result.peak_bytes,
+        "budget_bytes": result.budget_bytes,
+        "keep_all_peak_bytes": result.keep_all_peak_bytes,
+        "operations": result.operations,
+        "recomputed": result.recomputed,
+        "seconds": round(result.seconds, 6),
+        "provenance": dict(result.provenance),
+    }
+
+
+def solved_fields(result: Result, written: Sequence[Path]) -> dict[str, Any]:
+    """The keys of `solve --json`, except its format."""
+    priced = result.priced
+    return {
+        "graph": {"name": priced.graph.name, "source": priced.loaded.source, "format": priced.loaded.format},
+        **result_fields(result),
+        "budget": result.budget.text,
+        "smallest_budget_bytes": priced.floor.bytes,
+        "cost_model": priced.costs.model,
+        "cost_unit": priced.costs.unit,
+        "outputs": [str(path) for path in written],
+    }
+
+
+def note_if_forward_only(console: Console, loaded: LoadedGraph) -> None:
+    """A user who passes a forward model may have forgotten --loss."""
+    if loaded.onnx is not None and not loaded.has_backward_pass:
+        console.note(
+            "note: this model has no backward pass and was solved as it is; to train it within the budget, add --loss cross-entropy"
+        )

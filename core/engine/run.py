@@ -1,0 +1,33 @@
+"""Run a strategy by name, and certify what came out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..events import Watch
+from ..model.problem import Problem
+from ..result import Result, Scope, Status, Stop, certified
+from ..settings import Order, Settings
+from .strategies import get_strategy
+
+
+def run_strategy(problem: Problem, strategy: str, settings: Settings, watch: Watch) -> Result:
+    """Run one strategy by name and certify its schedule, whether or not it fits the budget."""
+    if problem.count and strategy != "auto" and settings.order is Order.SEARCH:
+        from ..search.warm import warm_up_before  # imports numba, which takes a while
+
+        warm_up_before(watch)
+    if settings.iterations is not None:
+        watch = replace(watch, undivided=True)
+    begun = watch.elapsed
+    run = get_strategy(strategy)
+    if not problem.count:
+        result = Result(Status.OPTIMAL, Stop.FINISHED, (), 0.0, bound_scope=Scope.ANY)
+    elif settings.order is Order.SEARCH and strategy != "auto":
+        from .ordering import under_searched_order  # imports numba, which takes a while
+
+        result = under_searched_order(problem, run, settings, watch)
+    else:
+        result = run(problem, settings, watch)
+    result = replace(result, unfinished=None, strategy=strategy, seconds=watch.elapsed - begun)
+    return certified(result, problem, settings.gap, watch.on_event)

@@ -1,0 +1,223 @@
+"""Group consecutive operations and solve each group as one operation.
+
+A real training graph consists mostly of runs of small steps: nine taps of one weight gradient, fourteen steps of the gradient of one batch
+normalization. The values of such a run are used only within it, except for one large value and some small ones. If each run is one
+operation, with the memory it needs internally as workspace, the problem is ten times smaller. Every schedule of the smaller problem, when
+expanded, is a schedule of the original problem that costs the same and needs no more memory. The converse does not hold: the optimum of the
+smaller problem may be worse, and its bounds do not hold for the original problem.
+
+A zone (`zones.py`) can also be one operation, if its sequence is given: recomputations within the zone are part of it. Inputs of a zone are
+not counted within it after their last use there, so a schedule that keeps them for later needs more memory than it seems to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+from ..floors import feasibility_floor
+from ..problem import Problem
+
+LONGEST_GROUP = 48
+HARMLESS = 0.4
+"""A group may need this share of the available memory, or `LITTLE` times as much as its largest member."""
+LITTLE = 1.02
+
+
+SMALL = 3e-4
+SMALL_TOGETHER = 0.3
+"""A value is small if it is below the first share of the available memory, and all small values together are below the second share of the
+difference between the budget and the smallest budget that could work."""
+
+
+def small_below(problem: Problem, together_at_most: float = SMALL_TOGETHER) -> float:
+    """The size below which a value counts as small."""
+    slack = together_at_most * max(0, problem.budget - feasibility_floor(problem).bytes)
+    together = 0
+    for size in sorted(problem.size):
+        together += size
+        if size >= SMALL * problem.available or together > slack:
+            return float(size)
+    return SMALL * problem.available
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouped:
+    """A smaller problem, and for each of its operations the operations of the original problem that it stands for."""
+
+    problem: Problem
+    original: Problem
+    members: tuple[Sequence[int], ...]
+    """In the order in which they are computed; for a zone, including its recomputations."""
+    main: tuple[int, ...]
+    """The member that represents the group, so that the group counts as recomputed when it is: the one that makes the large value, or the
+    last."""
+    zones: tuple[range, ...] = ()
+    """Runs that have a given sequence."""
+
+    def expand(self, sequence: Sequence[int]) -> tuple[int, ...]:
+        return tuple(member for group in sequence for member in self.members[group])
+
+    def contract(self, sequence: Sequence[int]) -> tuple[int, ...]:
+        """The nearest sequence of the smaller problem; recomputations of only a part of a group may be missing from it."""
+        group_of = {main: group for group, main in enumerate(self.main)}
+        return tuple(group_of[operation] for operation in self._outside_zones(sequence) if operation in group_of)
+
+    def _outside_zones(self, sequence: Sequence[int]) -> Iterator[int]:
+        """The sequence without everything between the first and the last first computation of a zone, and without its recomputations."""
+        ends = {run.start: run.stop - 1 for run in self.zones}
+        inside = {operation for run in self.zones for operation in run}
+        until = -1
+        for operation in sequence:
+            if until < 0:
+                until = ends.pop(operation, -1)
+            if operation == until:
+                until = -1
+                yield operation
+            elif until < 0 and operation not in inside:
+                yield operation
+
+
+def group_operations(problem: Problem, small: float) -> Grouped:
+    """Group maximal runs from which other operations read at most one value of `small` bytes or more."""
+    members: list[range] = []
+    start = 0
+    while start < problem.count:
+        stop = _longest_group(problem, start, small)
+        members.append(range(start, stop))
+        start = stop
+    return _contracted(problem, tuple(members), tuple(members), small)
+
+
+def _longest_group(problem: Problem, start: int, small: float) -> int:
+    """The end of the longest group that starts here. Pinned operations are not grouped, because they must run exactly once."""
+    best = start + 1
+    if problem.pinned[start]:
+        return best
+    pending: dict[int, int] = {}
+    """Large values made so far that are still needed, with the number of readers still to come."""
+    for stop in range(start + 1, min(problem.count, start + LONGEST_GROUP) + 1):
+        operation = stop - 1
+        reads = problem.inputs[operation]
+        if problem.pinned[operation]:
+            break
+        for value in reads:
+            if value in pending:
+                pending[value] -= 1
+                if not pending[value]:
+                    del pending[value]
+        for value in problem.outputs[operation]:
+            if problem.size[value] >= small and (problem.consumers[value] or problem.kept[value]):
+                pending[value] = len(problem.consumers[value]) + (1 if problem.kept[value] else 0)
+        given = [value for value in pending if problem.producer[value] != operation]
+        if not given and _connected(problem, start, stop) and _takes_little_more(problem, range(start, stop)):
+            best = stop
+    return best
+
+
+def _takes_little_more(problem: Problem, run: range) -> bool:
+    """True if a group needs hardly more memory than its members; otherwise good schedules would be lost."""
+    exported = {value for operation in run for value in problem.outputs[operation] if not _only_within(problem, value, run)}
+    outside = {value for operation in run for value in problem.inputs[operation] if problem.producer[value] < run.start}
+    together = sum(problem.size[value] for value in outside | exported) + _workspace(problem, run, outside, exported, True)
+    alone = max(problem.own_bytes(operation) for operation in run)
+    return together <= max(HARMLESS * problem.available, LITTLE * alone)
+
+
+def _connected(problem: Problem, start: int, stop: int) -> bool:
+    """True if every operation of the run except the last makes a value that another operation of the run reads."""
+    return all(
+        any(start <= reader < stop for value in problem.outputs[operation] for reader in problem.consumers[value])
+        for operation in range(start, stop - 1)
+    )
+
+
+def pass_zones(problem: Problem, ways: Mapping[range, Sequence[int]]) -> Grouped:
+    """Make one operation of every zone, which is computed in a given sequence and only once."""
+    starts = {run.start: run for run in ways}
+    members: list[Sequence[int]] = []
+    runs: list[range] = []
+    operation = 0
+    while operation < problem.count:
+        run = starts.get(operation, range(operation, operation + 1))
+        runs.append(run)
+        members.append(ways.get(run, run))
+        operation = run.stop
+    grouped = _contracted(problem, tuple(runs), tuple(members), math.inf)
+    pinned = tuple(was or run in ways for was, run in zip(grouped.problem.pinned, runs, strict=True))
+    return replace(grouped, problem=replace(grouped.problem, pinned=pinned), zones=tuple(ways))
+
+
+def _contracted(problem: Problem, runs: tuple[range, ...], members: tuple[Sequence[int], ...], small: float) -> Grouped:
+    group_of = [group for group, run in enumerate(runs) for _ in run]
+    exported = [
+        problem.kept[value] or any(group_of[reader] != group_of[producer] for reader in problem.consumers[value])
+        for value, producer in enumerate(problem.producer)
+    ]
+    chosen = [value for value, out in enumerate(exported) if out]
+    number = {value: position for position, value in enumerate(chosen)}
+    read = [_read_from_outside(problem, order) for order in members]
+    inputs = [tuple(sorted(number[value] for value in values)) for values in read]
+    outputs = [tuple(number[value] for operation in run for value in problem.outputs[operation] if exported[value]) for run in runs]
+    consumers: list[list[int]] = [[] for _ in chosen]
+    for group, values in enumerate(inputs):
+        for value in values:
+            consumers[value].append(group)
+    main = [
+        max((problem.producer[chosen[value]] for value in made if problem.size[chosen[value]] >= small), default=run.stop - 1)
+        for run, made in zip(runs, outputs, strict=True)
+    ]
+    workspace = [
+        _workspace(problem, order, outside, {chosen[value] for value in made}, run is order)
+        for run, order, outside, made in zip(runs, members, read, outputs, strict=True)
+    ]
+    smaller = replace(
+        problem,
+        graph_operation=tuple(problem.graph_operation[operation] for operation in main),
+        graph_value=tuple(problem.graph_value[value] for value in chosen),
+        cost=tuple(sum(problem.cost[operation] for operation in order) for order in members),
+        workspace=tuple(workspace),
+        pinned=tuple(any(problem.pinned[operation] for operation in run) for run in runs),
+        backward=tuple(problem.backward[operation] for operation in main),
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        size=tuple(problem.size[value] for value in chosen),
+        producer=tuple(group_of[problem.producer[value]] for value in chosen),
+        consumers=tuple(tuple(users) for users in consumers),
+        kept=tuple(problem.kept[value] for value in chosen),
+    )
+    return Grouped(smaller, problem, members, tuple(main))
+
+
+def _read_from_outside(problem: Problem, order: Sequence[int]) -> set[int]:
+    """Values that are read before one of the operations makes them."""
+    made: set[int] = set()
+    outside: set[int] = set()
+    for operation in order:
+        outside.update(value for value in problem.inputs[operation] if value not in made)
+        made.update(problem.outputs[operation])
+    return outside
+
+
+def _workspace(problem: Problem, order: Sequence[int], outside: Set[int], exported: Set[int], keeps_what_it_reads: bool) -> int:
+    """The memory of a group beyond its inputs and exported values. A group holds its inputs throughout, because they may be needed again; a
+    zone does not, so that the result may be negative."""
+    awaited = {*exported, *(outside if keeps_what_it_reads else ())}
+    held = sum(problem.size[value] for value in awaited)
+    most = 0
+    for operation in reversed(order):
+        read, made = problem.inputs[operation], problem.outputs[operation]
+        there = {*read, *made} - awaited
+        most = max(most, held + sum(problem.size[value] for value in there) + problem.workspace[operation])
+        held += sum(problem.size[value] for value in read if value not in awaited)
+        awaited.update(read)
+        dropped = [value for value in made if value in awaited and not (keeps_what_it_reads and value in outside)]
+        held -= sum(problem.size[value] for value in dropped)
+        awaited.difference_update(dropped)
+    beside = sum(problem.size[value] for value in {*outside, *exported})
+    return most - beside
+
+
+def _only_within(problem: Problem, value: int, run: range) -> bool:
+    return not problem.kept[value] and all(reader in run for reader in problem.consumers[value])

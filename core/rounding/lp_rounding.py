@@ -1,0 +1,134 @@
+"""The paper's approximation: solve the LP relaxation, round S, then compute what S then needs (two-phase rounding, section 5.3).
+
+Rounding may exceed the budget, so the LP is solved for (1 - epsilon) of it; epsilon is searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..baselines.best import infeasible, keep_everything
+from ..events import Event, Watch
+from ..milp.liveness import build_liveness
+from ..milp.relaxation import build_relaxation, reduce_problem
+from ..milp.stages import liveness_entries, merged_runs, single_runs
+from ..model.problem import Problem
+from ..model.transforms.group import small_below
+from ..result import Result, Status, Stop
+from ..schedule.sequence import just_in_time, profile, prune
+from ..settings import Settings
+from ..solvers import get_solver
+
+EPSILONS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+THRESHOLDS = (0.5, 0.3, 0.7, 0.15, 0.85, 0.05)
+SAMPLES = 24
+"""Randomized roundings of one LP."""
+LP_ENTRIES = 80_000
+"""Largest full relaxation that is solved; a larger graph gets the merged-stage one."""
+WINDOWS = 24
+WINDOW_OPERATIONS = 20_000
+"""The most stages of the merged-stage relaxation, and the most stages times operations: it is solved anew for every epsilon."""
+
+Shares = NDArray[np.float64]
+
+
+def lp_rounding(problem: Problem, settings: Settings, watch: Watch) -> Result:
+    """Two-phase rounding of the LP relaxation, deterministic and randomized, epsilon searched automatically."""
+    known = infeasible(problem) or keep_everything(problem)
+    if known is not None:
+        return known
+    sequence = round_relaxation(problem, settings, watch)
+    stop = Stop.INTERRUPTED if watch.interrupted() else Stop.TIME_LIMIT if watch.expired else Stop.FINISHED
+    if sequence is None:
+        return Result(Status.UNKNOWN, stop, None, None, "no rounding of the LP relaxation fits the budget")
+    return Result(Status.FEASIBLE, stop, sequence, None, provenance={"solver": settings.solver, "found_by": "lp-rounding"})
+
+
+def round_relaxation(problem: Problem, settings: Settings, watch: Watch) -> tuple[int, ...] | None:
+    """The cheapest rounding that fits, over epsilons, thresholds and samples."""
+    exact = liveness_entries(problem, single_runs(problem)) <= LP_ENTRIES
+    best: tuple[int, ...] | None = None
+    best_cost = float("inf")
+    draw = np.random.default_rng(settings.seed)
+    misses = 0
+    for epsilon in EPSILONS:
+        available = int((1 - epsilon) * problem.available)
+        tightened = problem.with_budget(problem.base + available)
+        if watch.expired or infeasible(tightened) is not None or misses == 2:
+            break
+        watch.on_event(Event("lp-rounding", message=f"epsilon {epsilon}"))
+        relaxed = (_kept_in_all_stages if exact else _kept_over_ends)(tightened, settings, watch)
+        if relaxed is None:
+            break
+        runs, shares = relaxed
+        improved = False
+        for kept in _roundings(shares, draw):
+            if watch.interrupted():
+                break
+            sequence = complete(problem, runs, kept)
+            for candidate in (sequence, just_in_time(problem, sequence)):
+                made = profile(problem, candidate)
+                if made.peak <= problem.budget and made.cost < best_cost:
+                    best, best_cost, improved = candidate, made.cost, True
+        misses = misses + 1 if best is not None and not improved else 0
+    return best
+
+
+def _kept_in_all_stages(problem: Problem, settings: Settings, watch: Watch) -> tuple[tuple[range, ...], Shares] | None:
+    """S of the LP relaxation of the exact model: one row per stage, one column per value."""
+    formulated = build_liveness(problem, single_runs(problem))
+    solved = get_solver(settings.solver).solve(formulated.form.relaxed(), settings, watch)
+    if solved.values is None:
+        return None
+    shares = np.zeros((len(formulated.runs), len(problem.size)))
+    for (stage, value), variable in formulated.keep.items():
+        column = formulated.form.column_of.get(id(variable))
+        if column is not None:
+            shares[stage, value] = solved.values[column]
+    return formulated.runs, shares
+
+
+def _kept_over_ends(problem: Problem, settings: Settings, watch: Watch) -> tuple[tuple[range, ...], Shares] | None:
+    """S of the merged-stage relaxation, for large graphs; what is free there is kept."""
+    reduced = reduce_problem(problem, small_below(problem))
+    relaxation = build_relaxation(reduced, merged_runs(problem, max(8, min(WINDOWS, WINDOW_OPERATIONS // problem.count))))
+    solved = get_solver(settings.solver).solve(relaxation.form, settings, watch)
+    if solved.values is None:
+        return None
+    shares = np.append(solved.values, 0.0)[relaxation.keep[:-1]]
+    shares[:, ~reduced.counted] = 1.0
+    return relaxation.runs, shares
+
+
+def _roundings(shares: Shares, draw: np.random.Generator) -> Iterator[list[set[int]]]:
+    """S by thresholds, then by chance with S as the probability: one draw per value for all stages, so that retention is not torn apart."""
+    count = shares.shape[1]
+    for limits in (*(np.full(count, threshold) for threshold in THRESHOLDS), *(draw.uniform(0.02, 0.98, count) for _ in range(SAMPLES))):
+        yield [set(np.flatnonzero(row > limits).tolist()) for row in shares]
+
+
+def complete(problem: Problem, runs: Sequence[range], kept: Sequence[set[int]]) -> tuple[int, ...]:
+    """The second phase: the least R that S allows. Values of pinned operations cannot be made again: whoever needs them keeps them."""
+    sequence: list[int] = []
+    for stage, run in enumerate(runs):
+        held = kept[stage]
+        needed: set[int] = set(run)
+        pending = list(run)
+        if stage + 1 < len(runs):
+            pending.extend(
+                problem.producer[value]
+                for value in kept[stage + 1]
+                if value not in held and problem.producer[value] < run.start and not problem.pinned[problem.producer[value]]
+            )
+        needed.update(pending)
+        while pending:
+            for value in problem.inputs[pending.pop()]:
+                producer = problem.producer[value]
+                if value not in held and producer not in needed and not problem.pinned[producer]:
+                    needed.add(producer)
+                    pending.append(producer)
+        sequence.extend(sorted(needed))
+    return prune(problem, sequence)

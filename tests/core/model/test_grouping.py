@@ -1,0 +1,140 @@
+"""Grouping: what is smaller must still be the same problem, less some of its schedules."""
+
+from __future__ import annotations
+
+import random
+
+from chains import unit_chain
+from random_graphs import random_problem
+from walks import takes_what_it_says
+
+from checkmate.core.model.problem import Problem
+from checkmate.core.model.transforms.group import Grouped, group_operations, pass_zones, small_below
+from checkmate.core.model.transforms.unroll import unrolled
+from checkmate.core.schedule.sequence import first_computations, profile, prune
+from checkmate.core.search.layout import coarse_layout
+from checkmate.core.search.local import LocalSearch
+
+
+def some_schedule(problem: Problem, seed: int) -> tuple[int, ...]:
+    """Any schedule: recomputations with all they need, at random."""
+    rng = random.Random(seed)
+    sequence: list[int] = []
+    for operation in range(problem.count):
+        sequence += [earlier for earlier in range(operation) if not problem.pinned[earlier] and rng.random() < 0.2]
+        sequence.append(operation)
+    return prune(problem, sequence)
+
+
+def test_a_schedule_of_the_groups_is_one_of_the_problem() -> None:
+    """It costs the same and takes no more; and there is something to group."""
+    grouped_away = 0
+    for seed in range(400):
+        problem = random_problem(seed, most=16)
+        if not problem.count:
+            continue
+        grouped = group_operations(problem, small=3.0)
+        smaller = grouped.problem
+        grouped_away += problem.count - smaller.count
+        chosen = some_schedule(smaller, seed)
+        before, after = profile(smaller, chosen), profile(problem, grouped.expand(chosen))
+        assert abs(before.cost - after.cost) < 1e-9, seed
+        assert after.peak <= before.peak, seed
+        assert [operation for run in grouped.members for operation in run] == list(range(problem.count))
+        assert grouped.contract(grouped.expand(chosen)) == chosen
+    assert grouped_away > 200
+
+
+def test_groups_are_about_as_easy_to_fit_as_their_members() -> None:
+    for seed in range(200):
+        problem = random_problem(seed, most=16)
+        if problem.count:
+            smaller = group_operations(problem, small=3.0).problem
+            everything, grouped = profile(problem, range(problem.count)), profile(smaller, range(smaller.count))
+            assert grouped.cost == everything.cost
+            assert grouped.peak >= everything.peak
+
+
+def passed_like(problem: Problem, seed: int) -> Grouped:
+    """A run at random, passed as some schedule does."""
+    rng = random.Random(seed)
+    schedule = some_schedule(problem, seed + 1)
+    firsts = first_computations(problem.count, schedule)
+    start = rng.randrange(problem.count)
+    run = range(start, rng.randrange(start, problem.count) + 1)
+    return pass_zones(problem, {run: schedule[firsts[start] : firsts[run.stop - 1] + 1]})
+
+
+def test_a_schedule_that_passes_a_zone_on_a_given_way_is_one_of_the_problem() -> None:
+    """It costs the same, and takes no more unless something that is read on the way is wanted later too. What is read early need not be
+    there at the worst moment: that is less than nothing beside everything that the way reads and makes."""
+    recomputing = less_than_nothing = 0
+    for seed in range(600):
+        problem = random_problem(seed, most=14)
+        if not problem.count:
+            continue
+        passed = passed_like(problem, seed)
+        chosen = some_schedule(passed.problem, seed)
+        before, after = profile(passed.problem, chosen), profile(problem, passed.expand(chosen))
+        assert abs(before.cost - after.cost) < 1e-9, seed
+        assert passed.contract(passed.expand(chosen)) == chosen, seed
+        smaller, zone = passed.problem, passed.main.index(passed.zones[0][-1])
+        assert smaller.pinned[zone], seed
+        if all(smaller.consumers[value][-1] == zone and not smaller.kept[value] for value in smaller.inputs[zone]):
+            assert after.peak <= before.peak, seed
+            recomputing += len(passed.members[zone]) > len(passed.zones[0])
+        less_than_nothing += smaller.workspace[zone] < 0
+    assert recomputing > 50
+    assert less_than_nothing > 20
+
+
+def test_only_what_is_outside_zones_is_left_of_a_schedule_that_passes_them_on_another_way() -> None:
+    problem = unit_chain(4, 6)
+    passed = pass_zones(problem, {range(3, 6): (3, 4, 2, 5)})
+    assert passed.problem.pinned[3]
+    assert passed.contract((0, 1, 2, 1, 3, 0, 1, 4, 5, 0, 6, 7, 8)) == (0, 1, 2, 1, 3, 0, 4, 5, 6)
+    assert passed.expand((0, 1, 2, 3, 1, 4, 5, 6)) == (0, 1, 2, 3, 4, 2, 5, 1, 6, 7, 8)
+
+
+def test_small_values_together_leave_room() -> None:
+    """However small each is, together they must not take what the budget leaves."""
+    for seed in range(100):
+        problem = random_problem(seed, most=16)
+        if problem.count:
+            small = small_below(problem)
+            assert sum(size for size in problem.size if size < small) <= max(0, problem.budget)
+
+
+def test_a_coarse_search_counts_what_its_sequence_takes() -> None:
+    """States of merged stages are schedules too: never dearer or larger than they say."""
+    exact = 0
+    for seed in range(300):
+        problem = random_problem(seed, most=14)
+        if not problem.count:
+            continue
+        walk = LocalSearch(problem, seed, coarse_layout(problem, small=2.0))
+        walk.begin(some_schedule(problem, seed))
+        if walk.cost > 1e29:
+            continue
+        exact += takes_what_it_says(walk)
+    assert exact > 100
+
+
+def test_a_schedule_unrolled_takes_what_it_took_in_any_order_it_allows() -> None:
+    for seed in range(200):
+        problem = random_problem(seed, most=12)
+        if not problem.count:
+            continue
+        schedule = some_schedule(problem, seed)
+        spelt = unrolled(problem, schedule)
+        everything = profile(spelt, range(spelt.count))
+        assert everything == profile(problem, schedule)
+        rng = random.Random(seed)
+        waiting = [{spelt.producer[value] for value in spelt.inputs[place]} for place in range(spelt.count)]
+        order: list[int] = []
+        while len(order) < spelt.count:
+            done = set(order)
+            order.append(rng.choice([place for place in range(spelt.count) if place not in done and waiting[place] <= done]))
+        moved = [schedule[place] for place in order]
+        assert profile(problem, moved).peak <= profile(spelt, order).peak, seed
+        assert all(position >= 0 for position in first_computations(problem.count, moved))
