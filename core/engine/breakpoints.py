@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 
 import numpy as np
 
 from ..events import Watch
 from ..milp.any_order import AnyOrderProgram
+from ..milp.presolve import Presolved, presolve
 from ..model.bounding import bounding_problem
 from ..model.precedence import PartialOrder, Precedence, TotalOrder
 from ..model.problem import Problem
@@ -22,7 +24,7 @@ from ..solvers.linear_program import solve_linear
 from .params import PARAMS
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ground:
     """A problem as bounds see it: relaxed, with the order that its operations have in every schedule (`order` None) or in one."""
 
@@ -45,8 +47,39 @@ class Ground:
             places[operation] = place
         return places
 
+    @cached_property
+    def _presolved(self) -> Presolved:
+        return presolve(self.bounding)
+
+    @cached_property
+    def _once(self) -> Lock:
+        return Lock()
+
+    @cached_property
+    def _rated(self) -> list[tuple[float, int]]:
+        return []
+
+    def rated(self, watch: Watch) -> list[tuple[float, int]]:
+        """Likely first breakpoints, rated once, whoever asks first."""
+        with self._once:
+            if not self._rated:
+                self._rated.extend(rate_breakpoints(self, watch))
+            return self._rated
+
     def program(self, chain: list[int], *, cuts: bool = False) -> AnyOrderProgram:
-        return AnyOrderProgram.of(self.bounding, self.precedence, chain, cuts=cuts)
+        presolved = None if self.order is not None else self._presolved
+        return AnyOrderProgram.of(self.bounding, self.precedence, chain, cuts=cuts, presolved=presolved)
+
+    def linear_bound(self, chain: list[int], watch: Watch, *, cuts: bool = False) -> float:
+        """What the linear program with these breakpoints proves; 0 if nothing."""
+        program = self.program(chain, cuts=cuts)
+        bound = solve_linear(program.form.relaxed(), watch).bound * program.unit
+        return bound if np.isfinite(bound) else 0.0
+
+
+def likeliest(ground: Ground) -> int:
+    """The first breakpoint that the ratings alone would choose."""
+    return _candidates(ground)[0]
 
 
 def rate_breakpoints(ground: Ground, watch: Watch) -> list[tuple[float, int]]:
@@ -58,9 +91,7 @@ def rate_breakpoints(ground: Ground, watch: Watch) -> list[tuple[float, int]]:
     for operation in candidates:
         if watch.expired:
             break
-        program = ground.program([operation])
-        bound = solve_linear(program.form.relaxed(), watch).bound * program.unit
-        rated.append((bound if np.isfinite(bound) else 0.0, operation))
+        rated.append((ground.linear_bound([operation], watch), operation))
     return sorted(rated, key=lambda each: -each[0]) or [(0.0, candidates[0])]
 
 

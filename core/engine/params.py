@@ -13,19 +13,35 @@ class Params:
     """One frozen table, so that a benchmark can change one entry and see what it is worth."""
 
     fine_gap: float = 1e-4
-    """Relative gap to which small programs are solved: what the papers call optimal."""
-    quick_columns: int = 4000
-    """Variables up to which a program is solved to the fine gap: those take at most a few seconds on all papers and light models."""
+    """Relative gap at which the work ends at once: what the papers call optimal."""
+    programs_share: float = 0.5
+    """Part of the time after which the programs make way for the searches under chosen orders."""
+    threads: int = 2
+    """Cores, if nobody says how many."""
+    stall_part: float = 0.75
+    stall_gain: float = 0.1
+    least_work: float = 3.0
+    """Once the gap is as asked for, the work ends if its last three quarters have made the gap less than a tenth smaller; not before
+    3 s of work."""
+    move_work: float = 5e-6
+    look_work: float = 1e-5
+    """Seconds of work of a move of a search, and of a moment in which HiGHS looks whether to stop, for each variable: light models."""
+    searches: int = 2
+    """Searches of a round."""
+    most_rests: int = 3
+    """Rounds that a search which failed is left out at most."""
     bound_safety: float = 1e-7
     """Taken off a solver's bound, relative: it rests on tolerances of 1e-9 and sums of thousands of terms."""
-    first_nodes: int = 2000
-    """Nodes of branch and bound for one program."""
-    program_share: float = 0.2
-    least_program_seconds: float = 2.0
-    """A program is left after this part of the time limit, or this many seconds if that is more: inception_v2 at 50 % with two breakpoints
-    has its best solution after 12 s and proves nothing more in 45 s."""
-    more_nodes: int = 2
-    """Factor on the nodes after a program that was left unsolved."""
+    program_gap: float = 5e-5
+    """Relative gap to which programs are solved."""
+    slice_looks: int = 24
+    """The work of a slice of a program: how often HiGHS looks whether to stop, about a second."""
+    program_slices: int = 6
+    """Slices after which a program is left whose solutions do not fit; twice as many after each that was left."""
+    most_slices: int = 60
+    """Slices after which a program is left whose solution fits, or that has none."""
+    small_part: float = 0.1
+    """A program is left if its own gap is this part of the pool's gap: a better solution of it would change little."""
     far_apart: int = 8
     """Breakpoints are far enough apart if an eighth of the operations is between them."""
     scan_each: int = 4
@@ -35,26 +51,25 @@ class Params:
     """Candidates are at least a thirtieth of the operations apart."""
     scan_operations: int = 10_000
     """Operations above which linear programs take seconds, and the likeliest candidate is taken unseen."""
-    lanes: int = 2
-    """Chains of breakpoints refined side by side, from the best first breakpoints; every second one with cuts."""
-    baselines_share: float = 0.1
-    """Part of the time that the baselines may take; all of them take less on any graph below 20,000 operations."""
-    programs_share: float = 0.5
-    """Part of the time after which the programs make way for the searches under chosen orders."""
-    fine_rounds: int = 3
-    fine_operations: int = 2000
-    """On graphs up to this size, so many more programs are solved after the gap asked for is met, if it is not met finely: seconds."""
+    next_each: int = 8
+    next_apart: int = 60
+    next_operations: int = 5000
+    """Candidates for a further breakpoint, this part of the operations apart, compared by linear programs on graphs up to this size.
+    inception_v1 at 50 %: bound 3.34 % with two breakpoints chosen so, with four by rating alone."""
     order_moves: int = 200_000
-    order_moves_per_operation: int = 500
-    """Moves to find a better order of a program's solution; more found nothing lower on light models (resnet50 at 50 and 70 %)."""
-    repair_moves: int = 200_000
-    repair_moves_per_operation: int = 1000
-    repair_runs: int = 2
-    """Moves of each repair, and how many from each start."""
+    order_moves_per_operation: int = 200
+    """Moves to find a better order of a program's solution; more found nothing lower on light models (inception_v2, densenet121 at 50 %)."""
+    repair_moves: int = 300_000
+    repair_moves_per_operation: int = 300
+    """Moves of a repair."""
     repair_hot: float = 0.1
     repair_penalty: float = 3e-3
     """Temperature, in costs of an average operation, and infeasibility penalty at first, in ideal costs. shufflenet 70 %, 50 % and
     inception_v1 50 %: 1.31, 3.31, 3.43 % at (0.1, 0.003); 1.58, 3.48, 4.07 % at (1, 0.003), 1.34, 3.31, 3.89 % at (0.1, 0.3)."""
+    improve_moves: int = 300_000
+    improve_moves_per_operation: int = 300
+    improve_doublings: int = 4
+    """Moves from the incumbent; doubled after every second failure, so many times."""
 
 
 PARAMS = Params()

@@ -1,4 +1,4 @@
-"""What is known while a problem is being solved: the incumbent, starts that nearly fit, and bounds with their scope."""
+"""What the engine knows: the incumbent, candidates that nearly fit, bounds. Workers read a snapshot of it and report what they found."""
 
 from __future__ import annotations
 
@@ -10,13 +10,62 @@ from ..model.problem import Problem
 from ..result import Scope
 from ..schedule.sequence import Candidate, candidate, drop_unread, prune
 
-MOST_STARTS = 12
-"""Candidates that nearly fit which are remembered, the newest: of more, nobody would begin with the oldest."""
+Computations = tuple[int, ...]
+"""A sequence of operations, recomputations included."""
+
+MOST_STARTS = 6
+"""Candidates that nearly fit and are remembered, the newest: two of each of three program lanes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a slice of work gave."""
+
+    found: tuple[tuple[str, Computations], ...] = ()
+    """Sequences, whether or not they fit, and what found them."""
+    bound: float = 0.0
+    """No schedule that fits is cheaper ..."""
+    order: Computations | None = None
+    """... with first computations in this order; None for any order."""
+    infeasible: bool = False
+    """Is it proven that no schedule fits (in that order)?"""
+    phase: str = ""
+    """What was done, for the progress display."""
+    work: float = 0.0
+    """How much work it was: about the seconds it takes on one core, but counted, not measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The pool between two rounds. All workers of a round see the same."""
+
+    round: int
+    incumbent: Candidate | None
+    starts: tuple[Candidate, ...]
+    """Candidates that do not fit and are cheaper than the incumbent: where a search may begin. The newest last."""
+    any_bound: float
+    """No schedule that fits is cheaper, whatever its order."""
+    bound: float
+    """The best bound that holds for the incumbent."""
+
+    @property
+    def cost(self) -> float:
+        return float("inf") if self.incumbent is None else self.incumbent.cost
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the log: who improved what, and when."""
+
+    round: int
+    worker: str
+    cost: float
+    bound: float
 
 
 @dataclass(slots=True)
 class Pool:
-    """Improves only: costs fall, bounds rise. Whoever finds something offers it here."""
+    """Improves only: costs fall, bounds rise."""
 
     problem: Problem
     order_is_free: bool
@@ -24,11 +73,11 @@ class Pool:
     on_event: Callable[[Event], None] = lambda event: None
     incumbent: Candidate | None = None
     any_bound: float = 0.0
-    """No schedule that fits is cheaper, whatever its order."""
-    order_bounds: dict[tuple[int, ...], float] = field(default_factory=dict)
+    order_bounds: dict[Computations, float] = field(default_factory=dict)
     """No schedule that fits is cheaper with first computations in this order."""
     starts: list[Candidate] = field(default_factory=list)
-    """Candidates that take a little too much: where a search may begin. The newest last."""
+    infeasible: bool = False
+    log: list[Entry] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.any_bound = max(self.any_bound, self.problem.ideal_cost)
@@ -38,7 +87,7 @@ class Pool:
         return float("inf") if self.incumbent is None else self.incumbent.cost
 
     @property
-    def order(self) -> tuple[int, ...]:
+    def order(self) -> Computations:
         """Of first computations in the incumbent."""
         return tuple(range(self.problem.count)) if self.incumbent is None else tuple(dict.fromkeys(self.incumbent.sequence))
 
@@ -60,23 +109,41 @@ class Pool:
         """To the bound for any order."""
         return 1.0 if self.incumbent is None else relative_gap(self.incumbent.cost, self.any_bound)
 
+    def snapshot(self, round_: int) -> Snapshot:
+        starts = tuple(start for start in self.starts if start.cost < self.cost)
+        return Snapshot(round_, self.incumbent, starts, self.any_bound, self.bound)
+
+    def merge(self, round_: int, worker: str, report: Report) -> bool:
+        """Take what a worker found; True if the incumbent or a bound is better for it."""
+        cost, bound = self.cost, self.bound
+        if report.infeasible:
+            self.infeasible = True
+            return True
+        self._raise(report.bound, report.order)
+        for found_by, sequence in report.found:
+            self.offer(sequence, found_by)
+        if self.cost >= cost and self.bound <= bound:
+            return False
+        self.log.append(Entry(round_, worker, self.cost, self.bound))
+        self.on_event(Event(report.phase or worker, None if self.incumbent is None else self.cost, self.bound))
+        return True
+
     def offer(self, sequence: Sequence[int], found_by: str) -> Candidate:
-        """Take a sequence: as the incumbent if it fits and is cheaper, as a start if it does not fit."""
+        """Take a sequence: as the incumbent if it fits and is cheaper, as a start if it does not fit.
+
+        Computations that nobody reads are left out, first ones too where the order is free.
+        """
         tidy = drop_unread if self.order_is_free else prune
         found = candidate(self.problem, tidy(self.problem, sequence), found_by)
         if found.fits(self.problem):
             if found.cost < self.cost:
                 self.incumbent = found
-                self.on_event(Event(found_by, found.cost, self.bound))
-        elif all(found.sequence != other.sequence for other in self.starts):
+        elif found.cost < self.cost and all(found.sequence != other.sequence for other in self.starts):
             self.starts = [*self.starts[1 - MOST_STARTS :], found]
         return found
 
-    def raise_bound(self, bound: float, name: str, order: tuple[int, ...] | None = None) -> None:
-        """Take what was proven, for any order or for one."""
-        if order is not None:
-            if bound > self.order_bounds.get(order, 0.0):
-                self.order_bounds[order] = bound
-        elif bound > self.any_bound:
-            self.any_bound = bound
-            self.on_event(Event(name, None if self.incumbent is None else self.cost, self.bound))
+    def _raise(self, bound: float, order: Computations | None) -> None:
+        if order is None:
+            self.any_bound = max(self.any_bound, bound)
+        elif bound > self.order_bounds.get(order, 0.0):
+            self.order_bounds[order] = bound

@@ -38,7 +38,7 @@ may write over an input does not count on top of it: the program is built of `bo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,14 +48,17 @@ from numpy.typing import NDArray
 from ..model.precedence import Precedence
 from ..model.problem import Problem
 from ..schedule.sequence import first_computations, last_reads
+from .presolve import Presolved, presolve
 from .scale import Scale
-from .sparse import SparseMatrix
+from .sparse import Ints, SparseMatrix
 from .standard_form import StandardForm
 
 COMPUTE, KEEP, LATER = "R", "S", "Z"
 Key = tuple[str, int, int]
 """A variable: its letter, its stage, its operation or value."""
-Ints = NDArray[np.int64]
+Term = tuple[float, Key]
+Spans = tuple[list[int], list[int], list[int]]
+"""By operation or value: the column that its stage 0 would have, its first stage, and the stage after its last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,59 +68,90 @@ class Row:
     name: str
     """The number of its constraint in the docstring above."""
     index: tuple[int, ...]
-    terms: tuple[tuple[float, Key], ...]
+    terms: tuple[Term, ...]
     lower: float = -np.inf
     upper: float = np.inf
+
+
+def first_stages(count: int, precedence: Precedence, chain: Sequence[int]) -> tuple[Ints, Ints]:
+    """The windows of all operations: the first and the last stage in which each may be computed for the first time."""
+    begin = np.zeros(count, dtype=np.int64)
+    end = np.full(count, len(chain), dtype=np.int64)
+    for stage, breakpoint_ in enumerate(chain, start=1):
+        relatives = precedence.relatives(breakpoint_)
+        end[relatives.ancestors] = np.minimum(end[relatives.ancestors], stage - 1)
+        begin[relatives.descendants] = np.maximum(begin[relatives.descendants], stage)
+        begin[breakpoint_] = end[breakpoint_] = stage
+    return begin, end
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
     """In which stages operations may be computed and values be of use, given the breakpoints."""
 
-    begin: Ints
+    begin: list[int]
     """The first stage in which each operation may be computed."""
-    end: Ints
+    end: list[int]
     """The last stage in which it may be computed for the first time."""
-    useful: Ints
+    useful: list[int]
     """The last stage in which computing it can be of use."""
-    last: Ints
+    last: list[int]
     """The last stage in which each value can be of use; below its first if never."""
 
     @staticmethod
-    def of(problem: Problem, precedence: Precedence, chain: Sequence[int]) -> Windows:
-        final = len(chain)
-        begin = np.zeros(problem.count, dtype=np.int64)
-        end = np.full(problem.count, final, dtype=np.int64)
-        for stage, breakpoint_ in enumerate(chain, start=1):
-            relatives = precedence.relatives(breakpoint_)
-            end[relatives.ancestors] = np.minimum(end[relatives.ancestors], stage - 1)
-            begin[relatives.descendants] = np.maximum(begin[relatives.descendants], stage)
-            begin[breakpoint_] = end[breakpoint_] = stage
+    def of(presolved: Presolved, begin: Ints, end: Ints, final: int) -> Windows:
+        """From the windows of all operations: one that stands for several begins with the latest and ends with the last."""
+        problem = presolved.problem
+        begins = np.zeros(problem.count, dtype=np.int64)
+        np.maximum.at(begins, presolved.group_of, begin)
+        begin, end = begins, end[[members[-1] for members in presolved.members]]
         useful = end.tolist()
         last = [0] * len(problem.size)
         for operation in reversed(range(problem.count)):
             for value in problem.outputs[operation]:
                 readers = max((useful[user] for user in problem.consumers[value]), default=-1)
                 last[value] = final if problem.kept[value] else readers
-                if not problem.pinned[operation]:
+                if problem.size[value] and not problem.pinned[operation]:
                     useful[operation] = max(useful[operation], last[value])
-        return Windows(begin, end, np.array(useful, dtype=np.int64), np.array(last, dtype=np.int64))
+        return Windows(begin.tolist(), end.tolist(), useful, last)
 
 
 @dataclass(frozen=True, eq=False)
 class AnyOrderProgram:
     """The program for some breakpoints, its matrix, and the way between its points and schedules."""
 
-    problem: Problem
+    original: Problem
     """As `bounding_problem` gives it."""
+    presolved: Presolved
     chain: tuple[int, ...]
+    """The breakpoints, in the numbers of the presolved problem."""
     windows: Windows
     cuts: bool = False
     """With (any-h) to (any-j)?"""
 
     @staticmethod
-    def of(problem: Problem, precedence: Precedence, chain: Sequence[int], *, cuts: bool = False) -> AnyOrderProgram:
-        return AnyOrderProgram(problem, tuple(chain), Windows.of(problem, precedence, chain), cuts)
+    def of(
+        problem: Problem,
+        precedence: Precedence,
+        chain: Sequence[int],
+        *,
+        cuts: bool = False,
+        exact: bool = False,
+        presolved: Presolved | None = None,
+        protect: Sequence[int] = (),
+    ) -> AnyOrderProgram:
+        """`exact` leaves out what presolve relaxes; `presolved` is the problem presolved without breakpoints, if that was done before."""
+        begin, end = first_stages(problem.count, precedence, chain)
+        if precedence.is_total:
+            presolved = presolve(problem, chain, begin, exact=exact)
+        elif presolved is None or any(presolved.members[presolved.group_of[operation]] != (operation,) for operation in chain):
+            presolved = presolve(problem, [*chain, *protect], exact=exact)
+        numbers = tuple(presolved.number[operation] for operation in chain)
+        return AnyOrderProgram(problem, presolved, numbers, Windows.of(presolved, begin, end, len(chain)), cuts)
+
+    @property
+    def problem(self) -> Problem:
+        return self.presolved.problem
 
     @property
     def final(self) -> int:
@@ -134,17 +168,17 @@ class AnyOrderProgram:
         return self.scale.cost_unit
 
     @cached_property
-    def _first(self) -> dict[str, tuple[list[int], list[int], list[int]]]:
-        """For each letter, by operation or value: the column its stage 0 would have, its first stage, and the stage after its last."""
-        windows, problem, column = self.windows, self.problem, 0
-        tables: dict[str, tuple[list[int], list[int], list[int]]] = {}
-        begin, producer = windows.begin.tolist(), problem.producer
-        spans: dict[str, Iterator[tuple[int, int]]] = {
-            COMPUTE: zip(begin, (windows.useful + 1).tolist(), strict=True),
-            KEEP: ((begin[producer[value]], last) for value, last in enumerate(windows.last.tolist())),
-            LATER: zip(begin, windows.useful.tolist(), strict=True) if self.cuts else iter(()),
-        }
-        for letter, ranges in spans.items():
+    def _spans(self) -> dict[str, Spans]:
+        windows, problem = self.windows, self.problem
+        kept = [(windows.begin[problem.producer[value]], last if problem.size[value] else -1) for value, last in enumerate(windows.last)]
+        later = zip(windows.begin, windows.useful, strict=True) if self.cuts else ()
+        tables: dict[str, Spans] = {}
+        column = 0
+        for letter, ranges in (
+            (COMPUTE, [(begin, useful + 1) for begin, useful in zip(windows.begin, windows.useful, strict=True)]),
+            (KEEP, kept),
+            (LATER, later),
+        ):
             columns: list[int] = []
             starts: list[int] = []
             stops: list[int] = []
@@ -159,22 +193,22 @@ class AnyOrderProgram:
     def column(self, key: Key) -> int:
         """The column of a variable; -1 where it is none, because it is 0 in every schedule worth having."""
         letter, stage, item = key
-        columns, starts, stops = self._first[letter]
+        columns, starts, stops = self._spans[letter]
         return columns[item] + stage if starts[item] <= stage < stops[item] else -1
 
     def keys(self) -> Iterator[Key]:
         """All variables, in the order of their columns."""
-        for letter, (_, starts, stops) in self._first.items():
+        for letter, (_, starts, stops) in self._spans.items():
             for item, (start, stop) in enumerate(zip(starts, stops, strict=True)):
                 for stage in range(start, stop):
                     yield letter, stage, item
 
     @cached_property
     def columns(self) -> int:
-        return sum(stop - start for _, starts, stops in self._first.values() for start, stop in zip(starts, stops, strict=True))
+        return sum(sum(stops) - sum(starts) for _, starts, stops in self._spans.values())
 
     def rows(self) -> Iterator[Row]:
-        """Every constraint; terms that are no variables are left out."""
+        """Every constraint but (any-d), which `certain` has. Terms that are no variables are 0."""
         yield from self._computations()
         yield from self._retention()
         yield from self._memory()
@@ -184,70 +218,81 @@ class AnyOrderProgram:
     def _computations(self) -> Iterator[Row]:
         problem, windows = self.problem, self.windows
         for operation in range(problem.count):
-            start, end = int(windows.begin[operation]), int(windows.end[operation])
-            terms = tuple((1.0, (COMPUTE, stage, operation)) for stage in range(start, end + 1))
-            yield Row("any-e", (operation,), terms, 1.0, 1.0 if problem.pinned[operation] else np.inf)
-            for stage in range(start, int(windows.useful[operation]) + 1):
+            start, end = windows.begin[operation], windows.end[operation]
+            if start < end:
+                terms = tuple((1.0, (COMPUTE, stage, operation)) for stage in range(start, end + 1))
+                yield Row("any-e", (operation,), terms, 1.0, 1.0 if problem.pinned[operation] else np.inf)
+            for stage in range(start, windows.useful[operation] + 1):
                 for value in problem.inputs[operation]:
-                    terms = ((1.0, (COMPUTE, stage, operation)), *self._absence(stage, value))
-                    yield Row("any-b", (stage, operation, value), terms, upper=0.0)
+                    there = self._there(stage, value)
+                    if there is not None:
+                        yield Row("any-b", (stage, operation, value), ((1.0, (COMPUTE, stage, operation)), *there), upper=0.0)
 
     def _retention(self) -> Iterator[Row]:
         problem = self.problem
-        _, starts, stops = self._first[KEEP]
+        _, starts, stops = self._spans[KEEP]
         for value, producer in enumerate(problem.producer):
             for stage in range(starts[value], stops[value]):
-                yield Row("any-c", (stage, value), ((1.0, (KEEP, stage, value)), *self._absence(stage, value)), upper=0.0)
-            if problem.kept[value]:
+                there = self._there(stage, value)
+                assert there is not None
+                yield Row("any-c", (stage, value), ((1.0, (KEEP, stage, value)), *there), upper=0.0)
+            if problem.kept[value] and problem.size[value]:
                 terms = ((1.0, (COMPUTE, self.final, producer)), (1.0, (KEEP, self.final - 1, value)))
                 yield Row("any-f", (value,), terms, 1.0)
 
-    def _absence(self, stage: int, value: int) -> tuple[tuple[float, Key], ...]:
-        """Less than nothing where a value is made in a stage or was there when it began."""
-        return (-1.0, (COMPUTE, stage, self.problem.producer[value])), (-1.0, (KEEP, stage - 1, value))
+    def _there(self, stage: int, value: int) -> tuple[Term, ...] | None:
+        """Less than nothing where a value is made in a stage or was there when it began; None where that is certain.
+
+        A value that takes no memory is there as soon as it was made.
+        """
+        producer = self.problem.producer[value]
+        if self.problem.size[value]:
+            return (-1.0, (COMPUTE, stage, producer)), (-1.0, (KEEP, stage - 1, value))
+        if stage >= self.windows.end[producer]:
+            return None
+        return tuple((-1.0, (COMPUTE, earlier, producer)) for earlier in range(self.windows.begin[producer], stage + 1))
 
     def _memory(self) -> Iterator[Row]:
         problem, scale = self.problem, self.scale
-        _, starts, stops = self._first[KEEP]
+        _, starts, stops = self._spans[KEEP]
         for stage, operation in enumerate(self.chain):
-            read = frozenset(problem.inputs[operation])
-            own = scale.workspace[operation] + sum(scale.size[value] for value in {*read, *problem.outputs[operation]})
+            together = {*problem.inputs[operation], *problem.outputs[operation]}
+            own = scale.workspace[operation] + sum(scale.size[value] for value in together)
             terms = tuple(
                 (scale.size[value], (KEEP, stage, value))
-                for value in range(len(problem.size))
-                if starts[value] <= stage < stops[value]
-                and value not in read
-                and problem.producer[value] != operation
-                and problem.size[value]
+                for value, (start, stop) in enumerate(zip(starts, stops, strict=True))
+                if start <= stage < stop and value not in together
             )
             yield Row("any-g", (stage,), terms, upper=scale.available - own)
 
     def _later(self) -> Iterator[Row]:
-        problem, windows = self.problem, self.windows
-        begin, useful = windows.begin.tolist(), windows.useful.tolist()
+        problem, (_, starts, stops) = self.problem, self._spans[LATER]
         for operation in range(problem.count):
-            for stage in range(begin[operation], useful[operation]):
-                runs = tuple((1.0, (COMPUTE, later, operation)) for later in range(stage + 1, useful[operation] + 1))
+            for stage in range(starts[operation], stops[operation]):
+                runs = tuple((1.0, (COMPUTE, later, operation)) for later in range(stage + 1, stops[operation] + 1))
                 yield Row("any-h", (stage, operation), ((-1.0, (LATER, stage, operation)), *runs), 0.0)
-            for stage in range(useful[operation]):
-                certain = stage < begin[operation]
+            for stage in range(self.windows.useful[operation]):
+                certain = stage < starts[operation]
                 for value in problem.inputs[operation]:
                     producer = problem.producer[value]
-                    if begin[producer] <= stage:
+                    if starts[producer] <= stage and problem.size[value]:
                         own = () if certain else ((-1.0, (LATER, stage, operation)),)
                         terms = ((1.0, (LATER, stage, producer)), (1.0, (KEEP, stage, value)), *own)
                         yield Row("any-i", (stage, operation, value), terms, 1.0 if certain else 0.0)
         for value, producer in enumerate(problem.producer):
-            if problem.kept[value]:
-                for stage in range(begin[producer], self.final):
+            if problem.kept[value] and problem.size[value]:
+                for stage in range(starts[producer], self.final):
                     yield Row("any-j", (stage, value), ((1.0, (LATER, stage, producer)), (1.0, (KEEP, stage, value))), 1.0)
 
     def certain(self) -> Iterator[Key]:
-        """Variables that are 1 in every schedule: (any-d)."""
+        """Variables that are 1 in every schedule: (any-d), and (any-e) where the window is one stage."""
         for stage, operation in enumerate(self.chain):
             for value in self.problem.inputs[operation]:
                 if self.column((KEEP, stage, value)) >= 0:
                     yield KEEP, stage, value
+        for operation, (start, end) in enumerate(zip(self.windows.begin, self.windows.end, strict=True)):
+            if start == end:
+                yield COMPUTE, start, operation
 
     @cached_property
     def form(self) -> StandardForm:
@@ -269,11 +314,12 @@ class AnyOrderProgram:
         width = self.columns
         objective, least = np.zeros(width), np.zeros(width)
         whole = np.ones(width, dtype=np.bool_)
-        for key in self.keys():
-            if key[0] == COMPUTE:
-                objective[self.column(key)] = self.scale.cost[key[2]]
-            elif key[0] == LATER:
-                whole[self.column(key)] = False
+        cost = self.scale.cost
+        for column, (letter, _, item) in enumerate(self.keys()):
+            if letter == COMPUTE:
+                objective[column] = cost[item]
+            elif letter == LATER:
+                whole[column] = False
         for key in self.certain():
             least[self.column(key)] = 1.0
         entries = (np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64), np.array(values, dtype=np.float64))
@@ -281,39 +327,39 @@ class AnyOrderProgram:
         return StandardForm(objective, 0.0, matrix, np.array(lower), np.array(upper), least, np.ones(width), whole, {})
 
     def stages(self, values: NDArray[np.float64]) -> list[list[int]]:
-        """What a point of the program computes in each stage, in the numbers and the order of the problem."""
-        columns, starts, stops = self._first[COMPUTE]
+        """What a point of the program computes in each stage, in the numbers and the order of the original problem."""
+        columns, starts, stops = self._spans[COMPUTE]
         found: list[list[int]] = [[] for _ in range(self.final + 1)]
         for operation in range(self.problem.count):
             for stage in range(starts[operation], stops[operation]):
                 if values[columns[operation] + stage] > 0.5:
                     found[stage].append(operation)
-        return found
+        return [self.presolved.expand(stage) for stage in found]
 
     def start(self, sequence: Sequence[int]) -> dict[int, float]:
-        """The point of the program that a schedule is."""
-        problem = self.problem
-        moments = [first_computations(problem.count, sequence)[operation] for operation in self.chain]
-        stage_of = np.searchsorted(np.array(moments, dtype=np.int64), np.arange(len(sequence)), side="right").tolist()
+        """The point of the program that a schedule is, or nearly is where it computes what is one here in several stages."""
+        problem, operations = self.problem, self.presolved.contract(sequence)
+        first = first_computations(problem.count, operations)
+        moments = [first[operation] for operation in self.chain]
+        stage_of = np.searchsorted(np.array(moments, dtype=np.int64), np.arange(len(operations)), side="right").tolist()
         point = dict.fromkeys(range(self.columns), 0.0)
-        for position, operation in enumerate(sequence):
-            _set(point, self.column((COMPUTE, stage_of[position], operation)))
-        frees = last_reads(problem, sequence)
+        frees = last_reads(problem, operations)
         alive: set[int] = set()
-        for position, operation in enumerate(sequence):
-            if position in moments:
-                for value in alive:
-                    _set(point, self.column((KEEP, moments.index(position), value)))
+        for position, operation in enumerate(operations):
+            stage = stage_of[position]
+            if stage and position == moments[stage - 1]:
+                self._set(point, ((KEEP, stage - 1, value) for value in alive))
+            self._set(point, [(COMPUTE, stage, operation)])
             alive.update(problem.outputs[operation])
             alive.difference_update(frees[position])
-        for key in self.keys():
-            if key[0] == LATER:
-                letter_stage, operation = key[1], key[2]
-                later = (self.column((COMPUTE, stage, operation)) for stage in range(letter_stage + 1, self.final + 1))
-                point[self.column(key)] = max((point[column] for column in later if column >= 0), default=0.0)
+        for letter, stage, operation in self.keys():
+            if letter == LATER:
+                runs = (self.column((COMPUTE, later, operation)) for later in range(stage + 1, self.final + 1))
+                point[self.column((LATER, stage, operation))] = max((point[column] for column in runs if column >= 0), default=0.0)
         return point
 
-
-def _set(point: dict[int, float], column: int) -> None:
-    if column >= 0:
-        point[column] = 1.0
+    def _set(self, point: dict[int, float], keys: Iterable[Key]) -> None:
+        for key in keys:
+            column = self.column(key)
+            if column >= 0:
+                point[column] = 1.0

@@ -34,7 +34,7 @@ class Scale:
         most = max(max(problem.size, default=0), max(problem.workspace, default=0), 1)
         bytes_unit = max(1.0, most / unit / LARGEST_COEFFICIENT) * unit
         ideal = problem.ideal_cost
-        cost_unit = 1.0 if 1 <= ideal <= 1e5 else (ideal / 1000 if ideal > 0 else 1.0)
+        cost_unit = 1.0 if 10 <= ideal <= 1e5 else (ideal / 1000 if ideal > 0 else 1.0)
         return Scale(
             size=tuple(size / bytes_unit for size in problem.size),
             workspace=tuple(size / bytes_unit for size in problem.workspace),

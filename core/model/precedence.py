@@ -33,6 +33,9 @@ class Relatives:
 class Precedence(Protocol):
     """Which operations come before which."""
 
+    is_total: bool
+    """Is there only one order?"""
+
     def relatives(self, operation: int) -> Relatives: ...
 
     def in_order(self, chain: Sequence[int]) -> list[int]:
@@ -45,6 +48,8 @@ class Precedence(Protocol):
 
 class TotalOrder:
     """All operations in one order: then every operation is comparable with every other."""
+
+    is_total = True
 
     def __init__(self, order: Sequence[int]) -> None:
         self._position = np.empty(len(order), dtype=np.int64)
@@ -64,6 +69,8 @@ class TotalOrder:
 
 class PartialOrder:
     """What the graph demands: predecessors and successors, and what follows from them."""
+
+    is_total = False
 
     def __init__(self, problem: Problem) -> None:
         self.count = problem.count

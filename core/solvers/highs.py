@@ -83,25 +83,34 @@ class Highs:
     ) -> SolverResult:
         if not form.columns:
             return without_columns(form)
-        options = {
-            "mip_rel_gap": settings.gap,
-            "mip_abs_gap": 1e-9,
-            "mip_min_logging_interval": _TELLING,
-            "random_seed": settings.seed,
-            "threads": settings.threads or 0,
-            "presolve": "choose" if settings.presolve else "off",
-        }
-        if settings.nodes is not None:
-            options["mip_max_nodes"] = settings.nodes
-        if settings.good_enough is not None:
-            options["objective_target"] = settings.good_enough
-        answer = ask(form, options, watch, start, on_progress)
-        if answer.word == "kInfeasible":
-            return SolverResult(Status.INFEASIBLE, Stop.FINISHED, bound=np.inf)
-        if answer.word == "kOptimal":
-            return SolverResult(Status.OPTIMAL, answer.stop, answer.values, answer.bound, answer.found)
-        values = answer.values if form.integer.any() else None
-        return SolverResult(Status.UNKNOWN if values is None else Status.FEASIBLE, answer.stop, values, answer.bound, answer.found)
+        return as_result(form, ask(form, mip_options(settings), watch, start, on_progress))
+
+
+def mip_options(settings: Settings) -> dict[str, Any]:
+    """HiGHS' options for an integer program."""
+    options = {
+        "mip_rel_gap": settings.gap,
+        "mip_abs_gap": 1e-9,
+        "mip_min_logging_interval": _TELLING,
+        "random_seed": settings.seed,
+        "threads": settings.threads or 0,
+        "presolve": "choose" if settings.presolve else "off",
+    }
+    if settings.nodes is not None:
+        options["mip_max_nodes"] = settings.nodes
+    if settings.good_enough is not None:
+        options["objective_target"] = settings.good_enough
+    return options
+
+
+def as_result(form: StandardForm, answer: Answer) -> SolverResult:
+    """In our own words."""
+    if answer.word == "kInfeasible":
+        return SolverResult(Status.INFEASIBLE, Stop.FINISHED, bound=np.inf)
+    if answer.word == "kOptimal":
+        return SolverResult(Status.OPTIMAL, answer.stop, answer.values, answer.bound, answer.found)
+    values = answer.values if form.integer.any() else None
+    return SolverResult(Status.UNKNOWN if values is None else Status.FEASIBLE, answer.stop, values, answer.bound, answer.found)
 
 
 def ask(
@@ -112,21 +121,96 @@ def ask(
     on_progress: Progress = ignore,
 ) -> Answer:
     """Send a model to a worker, with options by HiGHS' names, and wait for the answer until shortly after the time limit of the watch."""
-    limits = {"output_flag": False, "time_limit": max(watch.remaining, 0.01), "presolve_rule_off": _SWITCHED_OFF}
-    worker = take(_WORKER)
-    try:
-        worker.send({"kind": "solve", "options": {**limits, **options}, "offset": form.offset}, _arrays(form, start))
-        answer = _Listener(worker, watch, on_progress).answer()
-    except BaseException:
-        worker.end()
-        raise
-    if answer.word:
-        give_back(worker, _WORKER)
-    else:
-        worker.end()
-    if answer.word not in ("", *STOPS):
-        _complain(watch, f"it stopped with {answer.word[1:]}")
+    asked = Asked(form, {"time_limit": max(watch.remaining, 0.01), **options}, start)
+    answer = asked.wait(watch, on_progress)
+    assert answer is not None
     return answer
+
+
+class Asked:
+    """A model in a worker. `wait` returns the answer, or None at a pause: HiGHS goes on when `wait` is called again."""
+
+    def __init__(
+        self, form: StandardForm, options: Mapping[str, Any], start: Mapping[int, float] | None = None, pause_every: int | None = None
+    ) -> None:
+        self.found: list[NDArray[np.float64]] = []
+        """Solutions reported so far, in order."""
+        self.bound = -np.inf
+        self._paused = False
+        self._worker: SolverProcess | None = take(_WORKER)
+        settings = {"output_flag": False, "presolve_rule_off": _SWITCHED_OFF, **options}
+        fields: dict[str, Any] = {"kind": "solve", "options": settings, "offset": form.offset, "pause_every": pause_every}
+        self._worker.send(fields, _arrays(form, start))
+
+    def wait(self, watch: Watch, on_progress: Progress = ignore) -> Answer | None:
+        assert self._worker is not None
+        try:
+            answer = self._listen(self._worker, watch, on_progress)
+        except BaseException:
+            self.close()
+            raise
+        if answer is None:
+            return None
+        if answer.word:
+            give_back(self._worker, _WORKER)
+            self._worker = None
+        else:
+            self.close()
+        if answer.word not in ("", *STOPS):
+            _complain(watch, f"it stopped with {answer.word[1:]}")
+        return answer
+
+    def close(self) -> None:
+        """Give up what has not been answered."""
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
+
+    def _listen(self, worker: SolverProcess, watch: Watch, on_progress: Progress) -> Answer | None:
+        patient_until = time.monotonic() + watch.remaining + PATIENCE
+        stopping = False
+        if self._paused:
+            self._paused = False
+            worker.send({"kind": "go on"})
+        while True:
+            if not stopping and watch.interrupted():
+                stopping = True
+                patient_until = min(patient_until, time.monotonic() + PATIENCE)
+                worker.send({"kind": "stop"})
+            if time.monotonic() > patient_until:
+                watch.on_event(Event("", message="HiGHS did not stop in time and was killed"))
+                return self._so_far(Stop.INTERRUPTED if stopping else Stop.TIME_LIMIT)
+            try:
+                message = worker.messages.get(timeout=_GLANCE)
+            except queue.Empty:
+                continue
+            if message is None:
+                _complain(watch, worker.how_it_ended())
+                return self._so_far(Stop.FINISHED)
+            fields, arrays = message
+            match fields["kind"]:
+                case "progress" | "pause" as kind:
+                    self._hear(fields, arrays, on_progress)
+                    if kind == "pause" and not stopping:
+                        self._paused = True
+                        return None
+                case "failure":
+                    _complain(watch, fields["reason"])
+                    return self._so_far(Stop.FINISHED)
+                case _:
+                    word = fields["status"]
+                    stop = STOPS.get(word, Stop.FINISHED)
+                    return Answer(word, stop, fields["bound"], arrays.get("values"), arrays.get("prices"), tuple(self.found))
+
+    def _hear(self, fields: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], on_progress: Progress) -> None:
+        if "values" in arrays:
+            self.found.append(arrays["values"])
+        if fields["bound"] is not None:
+            self.bound = max(self.bound, fields["bound"])
+        on_progress(fields["best"], fields["bound"])
+
+    def _so_far(self, stop: Stop) -> Answer:
+        return Answer("", stop, self.bound, self.found[-1] if self.found else None, found=tuple(self.found))
 
 
 def _arrays(form: StandardForm, start: Mapping[int, float] | None) -> dict[str, NDArray[Any]]:
@@ -145,55 +229,6 @@ def _arrays(form: StandardForm, start: Mapping[int, float] | None) -> dict[str, 
         arrays["start_columns"] = np.fromiter(start, np.int32, len(start))
         arrays["start_values"] = np.fromiter(start.values(), np.float64, len(start))
     return arrays
-
-
-class _Listener:
-    """Waits for the answer to one model, and records what was reported before it."""
-
-    def __init__(self, worker: SolverProcess, watch: Watch, on_progress: Progress) -> None:
-        self._worker, self._watch, self._on_progress = worker, watch, on_progress
-        self._found: list[NDArray[np.float64]] = []
-        self._bound = -np.inf
-
-    def answer(self) -> Answer:
-        patient_until = time.monotonic() + self._watch.remaining + PATIENCE
-        asked = False
-        while True:
-            if not asked and self._watch.interrupted():
-                asked = True
-                patient_until = min(patient_until, time.monotonic() + PATIENCE)
-                self._worker.send({"kind": "stop"})
-            if time.monotonic() > patient_until:
-                self._watch.on_event(Event("", message="HiGHS did not stop in time and was killed"))
-                return self._so_far(Stop.INTERRUPTED if asked else Stop.TIME_LIMIT)
-            try:
-                message = self._worker.messages.get(timeout=_GLANCE)
-            except queue.Empty:
-                continue
-            if message is None:
-                _complain(self._watch, self._worker.how_it_ended())
-                return self._so_far(Stop.FINISHED)
-            fields, arrays = message
-            match fields["kind"]:
-                case "progress":
-                    self._hear(fields, arrays)
-                case "failure":
-                    _complain(self._watch, fields["reason"])
-                    return self._so_far(Stop.FINISHED)
-                case _:
-                    word = fields["status"]
-                    stop = STOPS.get(word, Stop.FINISHED)
-                    return Answer(word, stop, fields["bound"], arrays.get("values"), arrays.get("prices"), tuple(self._found))
-
-    def _hear(self, fields: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        if "values" in arrays:
-            self._found.append(arrays["values"])
-        if fields["bound"] is not None:
-            self._bound = max(self._bound, fields["bound"])
-        self._on_progress(fields["best"], fields["bound"])
-
-    def _so_far(self, stop: Stop) -> Answer:
-        return Answer("", stop, self._bound, self._found[-1] if self._found else None, found=tuple(self._found))
 
 
 def _complain(watch: Watch, reason: str) -> None:

@@ -2,6 +2,9 @@
 
 Started by `highs.py`. It reads models from stdin, reports progress on stdout, and exits when stdin closes, so that it does not outlive the
 process that started it. Solutions are sent as they are found, so that none is lost if it has to be killed.
+
+A model may ask for pauses: after so many of the moments in which HiGHS looks whether it should stop, which come in the same places however
+fast the machine is, the worker waits until it is told to go on. Other work can then be done in turn, and a run is the same every time.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ class Worker:
         self._incoming, self._outgoing = incoming, outgoing
         self._models: queue.SimpleQueue[tuple[dict[str, Any], dict[str, Array]]] = queue.SimpleQueue()
         self._stop_asked = threading.Event()
+        self._may_go_on = threading.Event()
         self._one_at_a_time = threading.Lock()
 
     def run(self) -> None:
@@ -47,8 +51,12 @@ class Worker:
             fields, arrays = message
             if fields["kind"] == "stop":
                 self._stop_asked.set()
+                self._may_go_on.set()
+            elif fields["kind"] == "go on":
+                self._may_go_on.set()
             else:
                 self._stop_asked.clear()
+                self._may_go_on.clear()
                 self._models.put((fields, arrays))
         os._exit(0)
 
@@ -61,7 +69,7 @@ class Worker:
             columns = arrays["start_columns"]
             highs.setSolution(len(columns), columns, arrays["start_values"])
         is_mip = bool(arrays["integer"].any())
-        self._call_back(highs)
+        self._call_back(highs, fields.get("pause_every"))
         highs.run()
         info = highs.getInfo()
         word = highs.getModelStatus().name
@@ -77,10 +85,21 @@ class Worker:
         with self._one_at_a_time:
             send(self._outgoing, {"kind": kind, **fields}, arrays)
 
-    def _call_back(self, highs: Any) -> None:
+    def _call_back(self, highs: Any, pause_every: int | None) -> None:
+        looks = 0
+
         def stop_if_asked(event: Any) -> None:
             if self._stop_asked.is_set():
                 event.interrupt()
+
+        def stop_or_pause(event: Any) -> None:
+            nonlocal looks
+            looks += 1
+            if pause_every is not None and looks % pause_every == 0 and not self._stop_asked.is_set():
+                self._tell("pause", _figures(event))
+                self._may_go_on.wait()
+                self._may_go_on.clear()
+            stop_if_asked(event)
 
         def tell(event: Any) -> None:
             self._tell("progress", _figures(event))
@@ -88,7 +107,7 @@ class Worker:
         def tell_solution(event: Any) -> None:
             self._tell("progress", _figures(event), {"values": np.array(event.data_out.mip_solution)})
 
-        highs.cbMipInterrupt += stop_if_asked
+        highs.cbMipInterrupt += stop_or_pause
         highs.cbSimplexInterrupt += stop_if_asked
         highs.cbIpmInterrupt += stop_if_asked
         highs.cbMipImprovingSolution += tell_solution

@@ -1,0 +1,32 @@
+"""The computations of a sequence in an order of lower peak. Imports the compiled kernels; who needs no search does not load them."""
+
+from __future__ import annotations
+
+from ..events import Watch
+from ..model.problem import Problem
+from ..model.transforms.group import group_operations, small_below
+from ..model.transforms.unroll import unrolled
+from ..schedule.sequence import Candidate, candidate, prune
+from ..search.order import find_order
+from .params import PARAMS
+
+
+def lower_peak(problem: Problem, found: Candidate, seed: int, watch: Watch) -> Candidate:
+    """Runs of small steps are moved together first, which needs a tenth of the moves; then one by one."""
+    each = unrolled(problem, found.sequence)
+    grouped = group_operations(each, small_below(problem))
+    moves = min(PARAMS.order_moves, PARAMS.order_moves_per_operation * grouped.problem.count)
+    order = find_order(grouped.problem, seed, moves, watch, problem.budget, 1)
+    best = min(found, candidate(problem, (found.sequence[place] for place in grouped.expand(order))), key=lambda made: made.peak)
+    if best.fits(problem) or watch.expired:
+        return best
+    moves = min(PARAMS.order_moves // 2, PARAMS.order_moves_per_operation * len(best.sequence) // 2)
+    places = find_order(unrolled(problem, best.sequence), seed, moves, watch, problem.budget, 1)
+    return min(best, candidate(problem, (best.sequence[place] for place in places)), key=lambda made: made.peak)
+
+
+def shaken(problem: Problem, sequence: tuple[int, ...], seed: int, watch: Watch) -> tuple[int, ...]:
+    """The same computations in another order of low peak: room for fewer recomputations."""
+    moves = min(PARAMS.order_moves, PARAMS.order_moves_per_operation * len(sequence))
+    places = find_order(unrolled(problem, sequence), seed, moves, watch, threads=1)
+    return prune(problem, [sequence[place] for place in places])

@@ -1,0 +1,95 @@
+"""Who works next, on how many cores, and when it is enough. The only part of the engine that looks at the clock.
+
+Work is done in rounds. All workers of a round see the same snapshot of the pool, and their reports are merged in a fixed order when all are
+done: so it does not matter how many run side by side, or which is first. What a round does does not depend on the time limit either; the
+limit only ends the sequence of rounds. A run with a longer limit begins with the same rounds, and is never worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from ..events import Watch
+from ..settings import Settings
+from .params import PARAMS
+from .pool import Pool, Report
+from .worker import Worker
+
+
+class Scheduler:
+    """Runs rounds until the gap is met, time is up, or nobody has anything left to do."""
+
+    def __init__(self, pool: Pool, workers: Sequence[Worker], settings: Settings, watch: Watch, *, may_give_up: bool = False) -> None:
+        self.pool, self.workers, self.settings, self.watch = pool, workers, settings, watch
+        self.may_give_up = may_give_up
+        """May it end before the gap is met, because there is something else to try?"""
+        self.round = 0
+        self.work = 0.0
+        """What all slices so far amount to, as counted by those who did them."""
+        self._course: list[tuple[float, float]] = []
+        """The gap after each round, and the work until then."""
+        self._failures: dict[str, int] = {}
+        self._resting: dict[str, int] = {}
+        self._turn = 0
+
+    def run(self) -> None:
+        with ThreadPoolExecutor(self.settings.threads or PARAMS.threads) as cores:
+            try:
+                while not self.is_over:
+                    chosen = self._choose()
+                    if not chosen:
+                        break
+                    snapshot = self.pool.snapshot(self.round)
+                    running = [cores.submit(worker.step, snapshot, self.watch) for worker in chosen]
+                    for worker, report in zip(chosen, [each.result() for each in running], strict=True):
+                        self._merge(worker, report)
+                    self.round += 1
+                    self._course.append((self.work, self._gap))
+            finally:
+                for worker in self.workers:
+                    worker.close()
+
+    @property
+    def is_over(self) -> bool:
+        """Is the gap met finely; or as asked for, and the work no longer worth it; or is it time?"""
+        pool = self.pool
+        if self.watch.expired or pool.infeasible or self.round == self.settings.iterations:
+            return True
+        return self._gap <= PARAMS.fine_gap or (self.has_stalled and (pool.gap <= self.settings.gap or self.may_give_up))
+
+    @property
+    def _gap(self) -> float:
+        return self.pool.any_gap if self.pool.order_is_free else self.pool.gap
+
+    @property
+    def has_stalled(self) -> bool:
+        """Has the last part of the work made the gap hardly smaller?"""
+        before = [earlier for work, earlier in self._course if work <= self.work * (1 - PARAMS.stall_part)]
+        return self.work >= PARAMS.least_work and bool(before) and self._gap > before[-1] * (1 - PARAMS.stall_gain)
+
+    def _choose(self) -> list[Worker]:
+        """Everyone who works on bounds, and so many of those who search, in turn."""
+        snapshot = self.pool.snapshot(self.round)
+        willing = [worker for worker in self.workers if worker.wants(snapshot)]
+        searches = [worker for worker in willing if worker.is_search]
+        chosen = [worker for worker in willing if not worker.is_search]
+        for _ in range(len(searches)):
+            if len(chosen) >= len(willing) - len(searches) + PARAMS.searches:
+                break
+            worker = searches[self._turn % len(searches)]
+            self._turn += 1
+            if self._resting.get(worker.name, 0):
+                self._resting[worker.name] -= 1
+            elif worker not in chosen:
+                chosen.append(worker)
+        if not chosen and searches:
+            chosen = [searches[self._turn % len(searches)]]
+        return chosen
+
+    def _merge(self, worker: Worker, report: Report) -> None:
+        improved = self.pool.merge(self.round, worker.name, report)
+        self.work += report.work
+        if worker.is_search:
+            self._failures[worker.name] = 0 if improved else self._failures.get(worker.name, 0) + 1
+            self._resting[worker.name] = min(PARAMS.most_rests, self._failures[worker.name])

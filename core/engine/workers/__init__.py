@@ -1,0 +1,1 @@
+"""Workers of the engine, one file each; `auto.py` lists them."""
