@@ -13,6 +13,7 @@ from functools import cached_property
 
 from .errors import InfeasibleError
 from .events import Event, relative_gap
+from .model.memory_model import MemoryModel
 from .model.problem import Problem
 from .schedule.certify import certify
 from .schedule.peak import keep_all_profile
@@ -74,6 +75,9 @@ class Result:
     bound_scope: Scope = Scope.ORDER
     any_bound: float | None = None
     """The same for every schedule, whatever its order, where `bound` holds for one order only."""
+    bound_model: MemoryModel | None = None
+    """The memory model that `bound` is for: `generic` if schedules that compute in place are not among those it holds for. None for the
+    memory model of the problem."""
     unfinished: object = field(default=None, compare=False, repr=False)
     """The state from which the strategy can continue, if it is passed in as `Known` for the same problem and order."""
     strategy: str = ""
@@ -154,8 +158,9 @@ def certified(result: Result, problem: Problem, gap: float, on_event: Callable[[
     The status is optimal if the gap is at most the one asked for. Raises VerificationError."""
     bound = max(result.bound or 0.0, problem.ideal_cost)
     scope = Scope.ANY if bound <= problem.ideal_cost else result.bound_scope
+    model = problem.memory_model if scope is Scope.ANY or result.bound_model is None else result.bound_model
     any_bound = bound if scope is Scope.ANY else max(result.any_bound or 0.0, problem.ideal_cost)
-    result = replace(result, bound=bound, bound_scope=scope, any_bound=any_bound)
+    result = replace(result, bound=bound, bound_scope=scope, any_bound=any_bound, bound_model=model)
     if result.sequence is None:
         return result
     certificate = Certificate(problem, *certify(problem, result.sequence, on_event))

@@ -218,7 +218,6 @@ def _facts(result: Result, written: list[Path]) -> list[Fact]:
     saved = result.peak_bytes / result.keep_all_peak_bytes - 1 if result.keep_all_peak_bytes else 0.0
     share = f"{budget.text} of the keep-all peak" if budget.share is not None else ""
     optimal = result.status is Status.OPTIMAL
-    scope = " for this order" if result.bound_scope is Scope.ORDER else ""
     stopped = {Stop.TIME_LIMIT: "time limit reached", Stop.INTERRUPTED: "interrupted", Stop.FINISHED: ""}[result.stop]
     return [
         Fact("status", result.status.value, stopped, "bold green" if optimal else "bold yellow"),
@@ -235,12 +234,20 @@ def _facts(result: Result, written: list[Path]) -> list[Fact]:
             f"{format_change(result.overhead)} over the ideal cost of {format_cost(result.ideal_cost, unit)}",
             "bold",
         ),
-        Fact("bound", format_cost(result.bound, unit), f"gap {format_share(result.gap)}{scope}"),
+        Fact("bound", format_cost(result.bound, unit), _gap(result)),
         Fact("recomputed", count(result.recomputed, "computation")),
         Fact("strategy", result.strategy, _how(result)),
         Fact("time", format_elapsed(result.seconds), ""),
         *(Fact("written" if number == 0 else "", shown(str(path)), "", "cyan") for number, path in enumerate(written)),
     ]
+
+
+def _gap(result: Result) -> str:
+    """The gap, and which schedules it compares with."""
+    model = "" if result.bound_model is result.priced.problem.memory_model else " if nothing is computed in place"
+    if result.bound_scope is Scope.ANY:
+        return f"gap {format_share(result.gap)} for any order{model}"
+    return f"gap {format_share(result.gap)} for this order{model}, {format_share(result.any_gap)} for any order"
 
 
 def _how(result: Result) -> str:

@@ -188,7 +188,7 @@ def solving_options(function: Function) -> Function:
             type=Name("FORMULATION", tuple(name.value for name in FormulationName)),
             default="liveness",
             show_default=True,
-            help="The MILP formulation: liveness (fast) or paper (as printed).",
+            help="MILP of the exact strategies: liveness (fast), paper (as printed), any-order (bounds for every order).",
         ),
         option(
             "--order",

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from ...api.explaining import Explanation, LargerBudget
+from ...core.events import relative_gap
 from ...core.model.graph import Graph
 from ...core.model.units import count, exact_bytes, format_bytes
 from ...core.result import Scope, Stop
@@ -20,6 +21,7 @@ def told(explanation: Explanation) -> Iterator[tuple[str, list[str]]]:
     """Titles, and the paragraphs under them."""
     yield "Why the peak is where it is", list(_about_peak(explanation))
     yield "What is dropped and recomputed", list(_about_dropped(explanation))
+    yield "How far from optimal it can be", list(_about_bound(explanation))
     if explanation.larger is not None:
         yield f"What {percent(explanation.larger.share)} more budget would gain", list(_about_larger(explanation, explanation.larger))
 
@@ -89,6 +91,23 @@ def _about_dropped(explanation: Explanation) -> Iterator[str]:
         yield f"{operation.name!r} ({operation.kind}, {format_bytes(entry.bytes)}): recomputing it costs {cost}; {buys}."
 
 
+def _about_bound(explanation: Explanation) -> Iterator[str]:
+    document, unit = explanation.schedule.document, explanation.schedule.cost_unit
+    if document.bound is None or document.gap is None:
+        yield "Nothing is proven."
+        return
+    model = "" if document.bound_model in (None, document.memory_model) else ", if nothing is computed in place"
+    where = "in any order" if document.bound_scope is Scope.ANY else "in the same order"
+    least = format_cost(document.bound, unit)
+    yield (
+        f"No schedule that fits the budget and has its first computations {where} costs less than {least}{model}: "
+        f"this one costs at most {format_share(document.gap)} too much."
+    )
+    if document.bound_scope is Scope.ORDER and document.any_bound is not None:
+        gap = relative_gap(document.cost, document.any_bound)
+        yield f"In any order none costs less than {format_cost(document.any_bound, unit)}, {format_share(gap)} less than this one."
+
+
 def _about_larger(explanation: Explanation, larger: LargerBudget) -> Iterator[str]:
     opened, unit = explanation.schedule, explanation.schedule.cost_unit
     ideal, present = opened.examined.problem.ideal_cost, opened.examined.simulation.cost
@@ -134,6 +153,10 @@ def fields_of(explanation: Explanation) -> dict[str, Any]:
         "ideal_cost": opened.examined.problem.ideal_cost,
         "cost_unit": opened.cost_unit,
         "recomputed": simulation.recomputed,
+        "bound": opened.document.bound,
+        "gap": opened.document.gap,
+        "bound_scope": opened.document.bound_scope,
+        "any_bound": opened.document.any_bound,
         "peak": {
             "bytes": peak.bytes,
             "computation": peak.computation,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..events import Event, Watch
+from ..model.bounding import bounding_problem
 from ..model.floors import Floor, feasibility_floor, least_memory
-from ..model.memory_model import MemoryModel
 from ..model.problem import Problem
 from ..model.units import format_bytes
 from ..result import Result, Status, Stop
@@ -20,7 +20,7 @@ KNOWN = "known before"
 def infeasible(problem: Problem) -> Result | None:
     """A proof that no schedule fits, if the values that must be in memory together already exceed the budget.
 
-    The solver's model ignores computing in place; if the budget is exceeded only because of that, nothing is proven.
+    The solver's model ignores computing in place and what views allow; if the budget is exceeded only because of that, nothing is proven.
     """
     floor = least_memory(problem)
     if floor.bytes > problem.budget:
@@ -28,9 +28,9 @@ def infeasible(problem: Problem) -> Result | None:
     floor = feasibility_floor(problem)
     if floor.bytes <= problem.budget or keep_all_profile(problem).peak <= problem.budget:
         return None
-    if problem.memory_model is MemoryModel.GENERIC:
+    if bounding_problem(problem) is problem:
         return _nothing_fits(problem, floor, Status.INFEASIBLE, "that is the smallest budget that could work in this order")
-    return _nothing_fits(problem, floor, Status.UNKNOWN, "the solver does not model computing in place, with which one might fit")
+    return _nothing_fits(problem, floor, Status.UNKNOWN, "one might fit by computing in place, which the solver does not model")
 
 
 def _nothing_fits(problem: Problem, floor: Floor, status: Status, consequence: str) -> Result:

@@ -9,7 +9,10 @@ from dataclasses import replace
 
 from ..baselines.best import KNOWN, infeasible, keep_everything
 from ..events import Watch
+from ..model.bounding import bounding_problem
 from ..model.floors import least_memory
+from ..model.memory_model import MemoryModel
+from ..model.precedence import has_only_one_order
 from ..model.problem import Problem
 from ..result import Provenance, Result, Scope, Status, Stop
 from ..settings import FormulationName, Known, Order, Settings
@@ -25,11 +28,10 @@ from .workers.programs import ProgramLane
 
 def auto(problem: Problem, settings: Settings, watch: Watch) -> Result:
     """Any-order programs for bounds and schedules, searches from their replays; for graphs of any size."""
-    free = settings.order is Order.SEARCH
-    known = keep_everything(problem) or (infeasible(problem) if not free or least_memory(problem).bytes > problem.budget else None)
+    known = _known_at_once(problem, settings)
     if known is not None:
-        return known if not free and known.status is Status.INFEASIBLE else replace(known, bound_scope=Scope.ANY)
-    pool = Pool(problem, free, watch.on_event)
+        return known
+    pool = Pool(problem, _order_is_free(problem, settings), watch.on_event)
     _tell(pool, settings)
     first = Scheduler(pool, workers(problem, settings), settings, watch.part(watch.remaining * PARAMS.programs_share), may_give_up=True)
     if settings.formulation is not FormulationName.PAPER:
@@ -38,6 +40,17 @@ def auto(problem: Problem, settings: Settings, watch: Watch) -> Result:
     if not (watch.expired or pool.infeasible or pool.gap <= settings.gap or first.round == settings.iterations):
         stop = _left_over(pool, settings, watch)
     return _conclude(pool, settings, stop)
+
+
+def programs_only(problem: Problem, settings: Settings, watch: Watch) -> Result:
+    """Any-order programs with ever more breakpoints, and nothing else: what `--formulation any-order` asks of the exact strategy."""
+    known = _known_at_once(problem, settings)
+    if known is not None:
+        return known
+    pool = Pool(problem, _order_is_free(problem, settings), watch.on_event)
+    everyone = workers(problem, settings)
+    Scheduler(pool, [worker for worker in everyone if not worker.is_search], settings, watch).run()
+    return _conclude(pool, settings, _stop(watch))
 
 
 def _left_over(pool: Pool, settings: Settings, watch: Watch) -> Stop:
@@ -57,8 +70,11 @@ def _left_over(pool: Pool, settings: Settings, watch: Watch) -> Stop:
     if result.status is Status.INFEASIBLE and pool.incumbent is None:
         pool.infeasible = True
     elif result.sequence is not None:
-        order = None if result.bound_scope is Scope.ANY else tuple(dict.fromkeys(result.sequence))
+        in_order = tuple(dict.fromkeys(result.sequence))
+        is_for_all = bounding_problem(pool.problem) is pool.problem
+        order = None if result.bound_scope is Scope.ANY and is_for_all else in_order
         pool.merge(0, result.found_by, Report(((result.found_by, result.sequence),), result.bound or 0.0, order))
+        pool.order_model = None if is_for_all else MemoryModel.GENERIC
     return result.stop
 
 
@@ -68,7 +84,7 @@ def _stop(watch: Watch) -> Stop:
 
 def workers(problem: Problem, settings: Settings) -> list[Worker]:
     """Everyone, in the order in which reports are merged."""
-    free = settings.order is Order.SEARCH
+    free = _order_is_free(problem, settings)
     ground = Ground(problem, None if free else tuple(range(problem.count)))
     return [
         Baselines(problem, settings, QUICK),
@@ -80,6 +96,24 @@ def workers(problem: Problem, settings: Settings) -> list[Worker]:
         Repair(problem, settings, 1, free=free),
         Improve(problem, settings, 1, free=free),
     ]
+
+
+def _order_is_free(problem: Problem, settings: Settings) -> bool:
+    """May first computations be in any order? Where there is only one, what holds for it holds for any."""
+    return settings.order is Order.SEARCH or has_only_one_order(problem)
+
+
+def _known_at_once(problem: Problem, settings: Settings) -> Result | None:
+    """What is known without solving: keep-all fits, or nothing does."""
+    everything = keep_everything(problem)
+    if everything is not None:
+        return replace(everything, bound_scope=Scope.ANY)
+    nothing = infeasible(problem)
+    if nothing is None or nothing.status is not Status.INFEASIBLE:
+        return None
+    if least_memory(problem).bytes > problem.budget:
+        return replace(nothing, bound_scope=Scope.ANY)
+    return None if _order_is_free(problem, settings) else nothing
 
 
 def _tell(pool: Pool, settings: Settings) -> None:
@@ -113,5 +147,6 @@ def _conclude(pool: Pool, settings: Settings, stop: Stop) -> Result:
         min(pool.bound, pool.cost),
         provenance=provenance,
         bound_scope=pool.scope,
+        bound_model=pool.order_model,
         any_bound=pool.any_bound if pool.order_is_free or pool.scope is Scope.ANY else None,
     )

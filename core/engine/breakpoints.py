@@ -49,7 +49,8 @@ class Ground:
 
     @cached_property
     def _presolved(self) -> Presolved:
-        return presolve(self.bounding)
+        """With all candidates for the first breakpoint apart, so that programs with them need not be presolved again."""
+        return presolve(self.bounding, _candidates(self))
 
     @cached_property
     def _once(self) -> Lock:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from ..baselines.best import best_baseline, infeasible, keep_everything
 from ..events import Event, Watch
 from ..milp.stages import liveness_entries, repeated_runs, single_runs
+from ..model.bounding import bounding_problem
+from ..model.memory_model import MemoryModel
 from ..model.problem import Problem
 from ..model.units import format_bytes
 from ..result import Provenance, Result, Status, Stop
@@ -16,8 +18,17 @@ from ..solvers.base import failure
 from .exact import Exact, fits_in_time, smallest_peak, solve_exactly
 
 
+def solves_any_order(strategy: str, settings: Settings) -> bool:
+    """Does a strategy choose the order of first computations itself?"""
+    return strategy == "optimal" and settings.formulation is FormulationName.ANY_ORDER
+
+
 def optimal(problem: Problem, settings: Settings, watch: Watch) -> Result:
     """The exact MILP from the best heuristic, until it is solved to the gap or time is up."""
+    if settings.formulation is FormulationName.ANY_ORDER:
+        from .auto import programs_only
+
+        return programs_only(problem, settings, watch)
     known = infeasible(problem) or keep_everything(problem)
     if known is not None:
         return known
@@ -36,16 +47,18 @@ def solve_from(problem: Problem, settings: Settings, watch: Watch, incumbent: Ca
     """The exact MILP from an incumbent; where the paper's search space holds nothing, a larger one, and the smallest budget that works."""
     exact = solve_exactly(problem, settings, watch, incumbent=incumbent)
     if exact.status is not Status.INFEASIBLE or incumbent is not None:
-        return _conclude(settings, exact, incumbent)
+        return _conclude(problem, settings, exact, incumbent)
     wider = replace(settings, formulation=FormulationName.LIVENESS)
     watch.on_event(Event("nothing fits with one recomputation per stage; allowing two"))
     exact = solve_exactly(problem, wider, watch, repeated_runs(problem))
     if exact.status is Status.INFEASIBLE:
-        return _explain_infeasible(problem, wider, watch)
-    return _conclude(wider, exact, None)
+        explained = _explain_infeasible(problem, wider, watch)
+        proven = bounding_problem(problem) is problem or explained.status is not Status.INFEASIBLE
+        return explained if proven else replace(explained, status=Status.UNKNOWN)
+    return _conclude(problem, wider, exact, None)
 
 
-def _conclude(settings: Settings, exact: Exact, incumbent: Candidate | None) -> Result:
+def _conclude(problem: Problem, settings: Settings, exact: Exact, incumbent: Candidate | None) -> Result:
     """Take the better of what the MILP found and what was known, with what the MILP proved."""
     provenance: Provenance = {"solver": settings.solver, "formulation": settings.formulation}
     best = cheaper(exact.candidate, incumbent)
@@ -53,7 +66,8 @@ def _conclude(settings: Settings, exact: Exact, incumbent: Candidate | None) -> 
         return Result(Status.UNKNOWN, exact.stop, None, exact.bound, "no schedule was found", provenance=provenance)
     bound = min(exact.bound, best.cost)
     status = Status.OPTIMAL if best.cost - bound <= settings.gap * best.cost else Status.FEASIBLE
-    return Result(status, exact.stop, best.sequence, bound, provenance=provenance | {"found_by": best.found_by})
+    model = MemoryModel.GENERIC if bounding_problem(problem) is not problem else None
+    return Result(status, exact.stop, best.sequence, bound, provenance=provenance | {"found_by": best.found_by}, bound_model=model)
 
 
 def _explain_infeasible(problem: Problem, settings: Settings, watch: Watch) -> Result:

@@ -17,6 +17,7 @@ from ..baselines.best import KNOWN, infeasible, keep_everything
 from ..bounds.relaxing import QUICKER, Relaxing
 from ..events import Event, Watch
 from ..model.floors import least_memory
+from ..model.precedence import has_only_one_order
 from ..model.problem import Problem
 from ..model.transforms.permute import in_original, in_permuted, permuted
 from ..model.transforms.unroll import unrolled
@@ -262,16 +263,9 @@ def _rated(problem: Problem, sequence: tuple[int, ...] | None) -> tuple[float, t
 
 def _translated(problem: Problem, order: Sequence[int], solution: Result) -> Result:
     """In the numbers of the given problem. A proof for one order proves nothing of others, unless there are none."""
-    scope = Scope.ANY if _is_only_order(problem) or (solution.bound or 0.0) <= problem.ideal_cost else Scope.ORDER
+    scope = Scope.ANY if has_only_one_order(problem) or (solution.bound or 0.0) <= problem.ideal_cost else Scope.ORDER
     if solution.sequence is not None:
         return replace(solution, sequence=in_original(order, solution.sequence), bound_scope=scope)
     if solution.status is Status.INFEASIBLE and scope == "order" and least_memory(problem).bytes <= problem.budget:
         return replace(solution, status=Status.UNKNOWN, reason=f"under the orders tried, {solution.reason}")
     return replace(solution, bound_scope=scope)
-
-
-def _is_only_order(problem: Problem) -> bool:
-    """Does every operation read the one before it? Then there is no other order."""
-    return all(
-        any(problem.producer[value] == operation - 1 for value in problem.inputs[operation]) for operation in range(1, problem.count)
-    )

@@ -58,7 +58,8 @@ class Params:
     inception_v1 at 50 %: bound 3.34 % with two breakpoints chosen so, with four by rating alone."""
     order_moves: int = 200_000
     order_moves_per_operation: int = 200
-    """Moves to find a better order of a program's solution; more found nothing lower on light models (inception_v2, densenet121 at 50 %)."""
+    """Moves to find a better order of a program's solution; more found nothing lower on light models (inception_v2, densenet121 at 50
+    %)."""
     repair_moves: int = 300_000
     repair_moves_per_operation: int = 300
     """Moves of a repair."""

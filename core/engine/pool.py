@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..events import Event, relative_gap
+from ..model.memory_model import MemoryModel
 from ..model.problem import Problem
 from ..result import Scope
+from ..schedule.peak import most_overestimated, simulated_peak
 from ..schedule.sequence import Candidate, candidate, drop_unread, prune
 
 Computations = tuple[int, ...]
@@ -75,11 +77,17 @@ class Pool:
     any_bound: float = 0.0
     order_bounds: dict[Computations, float] = field(default_factory=dict)
     """No schedule that fits is cheaper with first computations in this order."""
+    order_model: MemoryModel | None = None
+    """The memory model that these hold for, if it is not the problem's own."""
     starts: list[Candidate] = field(default_factory=list)
     infeasible: bool = False
     log: list[Entry] = field(default_factory=list)
 
+    overestimated: int = 0
+    """Bytes by which the peak of a candidate may be lower than its profile says: then it is simulated."""
+
     def __post_init__(self) -> None:
+        self.overestimated = most_overestimated(self.problem)
         self.any_bound = max(self.any_bound, self.problem.ideal_cost)
 
     @property
@@ -135,6 +143,8 @@ class Pool:
         """
         tidy = drop_unread if self.order_is_free else prune
         found = candidate(self.problem, tidy(self.problem, sequence), found_by)
+        if 0 < found.peak - self.problem.budget <= self.overestimated and found.cost < self.cost:
+            found = replace(found, peak=simulated_peak(self.problem, found.sequence))
         if found.fits(self.problem):
             if found.cost < self.cost:
                 self.incumbent = found

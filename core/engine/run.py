@@ -7,13 +7,16 @@ from dataclasses import replace
 from ..events import Watch
 from ..model.problem import Problem
 from ..result import Result, Scope, Status, Stop, certified
+from ..schedule.sequence import drop_unread
 from ..settings import Order, Settings
+from .optimal import solves_any_order
 from .strategies import get_strategy
 
 
 def run_strategy(problem: Problem, strategy: str, settings: Settings, watch: Watch) -> Result:
     """Run one strategy by name and certify its schedule, whether or not it fits the budget."""
-    if problem.count and strategy != "auto" and settings.order is Order.SEARCH:
+    searches = settings.order is Order.SEARCH and not (strategy == "auto" or solves_any_order(strategy, settings))
+    if problem.count and searches:
         from ..search.warm import warm_up_before  # imports numba, which takes a while
 
         warm_up_before(watch)
@@ -23,11 +26,13 @@ def run_strategy(problem: Problem, strategy: str, settings: Settings, watch: Wat
     run = get_strategy(strategy)
     if not problem.count:
         result = Result(Status.OPTIMAL, Stop.FINISHED, (), 0.0, bound_scope=Scope.ANY)
-    elif settings.order is Order.SEARCH and strategy != "auto":
+    elif searches:
         from .ordering import under_searched_order  # imports numba, which takes a while
 
         result = under_searched_order(problem, run, settings, watch)
     else:
         result = run(problem, settings, watch)
+    if settings.order is Order.SEARCH and result.sequence is not None:
+        result = replace(result, sequence=drop_unread(problem, result.sequence))
     result = replace(result, unfinished=None, strategy=strategy, seconds=watch.elapsed - begun)
     return certified(result, problem, settings.gap, watch.on_event)

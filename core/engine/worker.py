@@ -9,8 +9,8 @@ from .pool import Report, Snapshot
 
 
 class Worker(Protocol):
-    """Does its work in slices. What a slice does depends on the snapshot and on the worker's earlier slices, and on nothing else: neither on
-    time nor on what runs beside it. So a run is the same on every machine, until the time limit cuts it."""
+    """Does its work in slices. What a slice does depends on the snapshot and on the worker's earlier slices, and on nothing else: neither
+    on time nor on what runs beside it. So a run is the same on every machine, until the time limit cuts it."""
 
     name: str
     is_search: bool

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 FORMULATIONS: Mapping[FormulationName, str] = {
     FormulationName.LIVENESS: ".liveness:build_liveness",
     FormulationName.PAPER: ".paper:build_paper",
+    FormulationName.ANY_ORDER: ".any_order_model:build_any_order",
 }
 """Name -> place. Imported only when used: Pyomo takes a second to import."""
 

@@ -196,7 +196,7 @@ class AnyOrderProgram:
         columns, starts, stops = self._spans[letter]
         return columns[item] + stage if starts[item] <= stage < stops[item] else -1
 
-    def keys(self) -> Iterator[Key]:
+    def variables(self) -> Iterator[Key]:
         """All variables, in the order of their columns."""
         for letter, (_, starts, stops) in self._spans.items():
             for item, (start, stop) in enumerate(zip(starts, stops, strict=True)):
@@ -315,7 +315,7 @@ class AnyOrderProgram:
         objective, least = np.zeros(width), np.zeros(width)
         whole = np.ones(width, dtype=np.bool_)
         cost = self.scale.cost
-        for column, (letter, _, item) in enumerate(self.keys()):
+        for column, (letter, _, item) in enumerate(self.variables()):
             if letter == COMPUTE:
                 objective[column] = cost[item]
             elif letter == LATER:
@@ -352,7 +352,7 @@ class AnyOrderProgram:
             self._set(point, [(COMPUTE, stage, operation)])
             alive.update(problem.outputs[operation])
             alive.difference_update(frees[position])
-        for letter, stage, operation in self.keys():
+        for letter, stage, operation in self.variables():
             if letter == LATER:
                 runs = (self.column((COMPUTE, later, operation)) for later in range(stage + 1, self.final + 1))
                 point[self.column((LATER, stage, operation))] = max((point[column] for column in runs if column >= 0), default=0.0)

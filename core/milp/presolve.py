@@ -1,23 +1,24 @@
 """Presolve for any-order programs: a smaller problem whose programs have the same value, or a lower one that is as good as the same.
 
-Half the operations of a training graph belong to runs that nobody would tear apart: the taps of a weight's gradient, a cast and what reads it.
-An any-order program (`any_order.py`) checks memory at its breakpoints only, so it does not matter to it what happens within a stage. Two
-operations that some cheapest solution computes in the same stages, always, can be one. In what follows an operation `first` makes values
-that only one operation, `reader`, reads; neither is a breakpoint; "held" means in memory at a breakpoint.
+Half the operations of a training graph belong to runs that nobody would tear apart: the taps of a weight's gradient, a cast and what
+reads it. An any-order program (`any_order.py`) checks memory at its breakpoints only, so it does not matter to it what happens within a
+stage. Two operations that some cheapest solution computes in the same stages, always, can be one. In what follows an operation `first`
+makes values that only one operation, `reader`, reads; neither is a breakpoint; "held" means in memory at a breakpoint.
 
-- **delay**: what `first` makes takes at least as much memory as what `first` reads and `reader` does not. Then hold that instead, and compute
-  `first` in the stage of `reader`. If `reader` may be computed several times, this takes one more condition, that what it makes takes no
-  more than what `first` makes: instead of holding the latter for a second computation of `reader`, hold the result of the first one.
-- **advance**: `reader` reads nothing that `first` does not read or make, and what it makes takes no more than what `first` makes. Then compute
-  `reader` in the stage of `first`, and hold its results instead.
-- **siblings**: two operations with one reader, which read the same values, and all three are computed once. Whichever comes first can wait for
-  the other, whose stage has what both read.
+- **delay**: what `first` makes takes at least as much memory as what `first` reads and `reader` does not. Then hold that instead, and
+  compute `first` in the stage of `reader`. If `reader` may be computed several times, this takes one more condition, that what it makes
+  takes no more than what `first` makes: instead of holding the latter for a second computation of `reader`, hold the result of the first.
+- **advance**: `reader` reads nothing that `first` does not read or make, and what it makes takes no more than what `first` makes. Then
+  compute `reader` in the stage of `first`, and hold its results instead.
+- **siblings**: two operations with one reader, which read the same values, and all three are computed once. Whichever comes first can
+  wait for the other, whose stage has what both read.
 
-An operation is computed once, in some cheapest solution, if it is pinned, if nobody reads what it makes, or if its only reader is computed
-once. Where the order of first computations is given, neither may wait, and all this holds within a stage only. Values that take no memory are held for nothing once they were made, so they do not count as read where an operation is delayed.
+An operation is computed once, in some cheapest solution, if it is pinned, if nobody reads what it makes, or if its only reader is
+computed once. Where the order of first computations is given, neither may wait, and all this holds within a stage only. Values that take
+no memory are held for nothing once they were made, so they do not count as read where an operation is delayed.
 
-Two relaxations come on top, both of which can only lower the value: the smallest values, `SMALL_TOGETHER` of the memory to spare in all, are
-taken to need none; and where a value that only one operation is waiting for is a little larger than what that one makes of it, by
+Two relaxations come on top, both of which can only lower the value: the smallest values, `SMALL_TOGETHER` of the memory to spare in all,
+are taken to need none; and where a value that only one operation is waiting for is a little larger than what that one makes of it, by
 `NEARLY`, it is taken to be as small (a padded input and the slices of it, which could not be delayed else).
 """
 
@@ -79,6 +80,11 @@ def presolve(
     return _Merger(problem, frozenset(breakpoints), None if stage_of is None else stage_of.tolist(), exact=exact).run()
 
 
+def unchanged(problem: Problem) -> Presolved:
+    """The problem as it is, in the same form."""
+    return Presolved(problem, tuple((operation,) for operation in range(problem.count)))
+
+
 class _Merger:
     """The problem while operations are merged: `last` of those that are one stands for all."""
 
@@ -94,35 +100,46 @@ class _Merger:
         self.pinned = list(problem.pinned)
         self.members: list[list[int]] = [[operation] for operation in range(problem.count)]
         self.is_once = [False] * problem.count
+        self.waiting: list[int] = []
+        self.is_waiting = [True] * problem.count
 
     def run(self) -> Presolved:
-        """From the end to the beginning, so that readers are known to be computed once before what they read is looked at; until nothing
-        changes."""
-        changed = True
-        while changed:
-            changed = False
-            for operation in reversed(range(self.problem.count)):
-                while self.members[operation] and operation not in self.breakpoints and self._merge(operation):
-                    changed = True
+        """From the end to the beginning, so that readers are known to be computed once before what they read is looked at; what is near a
+        change is looked at again."""
+        self.waiting = list(range(self.problem.count))
+        while self.waiting:
+            operation = self.waiting.pop()
+            self.is_waiting[operation] = False
+            if self.members[operation]:
+                self._look_at(operation)
         return self._presolved()
 
-    def _merge(self, first: int) -> bool:
+    def _look_at(self, first: int) -> None:
         """Merge an operation with another, if a rule allows it."""
         reader = self._only_reader(first)
-        self.is_once[first] = self._is_computed_once(first, reader)
-        if reader < 0 or reader in self.breakpoints or not self._share_a_stage(first, reader):
-            return False
+        if not self.is_once[first] and self._is_computed_once(first, reader):
+            self.is_once[first] = True
+            self._look_again(self.inputs[first])
+        if first in self.breakpoints or reader < 0 or reader in self.breakpoints or not self._share_a_stage(first, reader):
+            return
         if self._may_delay(first, reader) or self._may_advance(first, reader):
             self._become_one(first, reader)
-            return True
+            return
         sibling = self._sibling(first, reader)
-        if sibling is None:
-            return False
-        self._become_one(min(first, sibling), max(first, sibling))
-        return True
+        if sibling is not None:
+            self._become_one(min(first, sibling), max(first, sibling))
+
+    def _look_again(self, values: Iterable[int]) -> None:
+        """At who makes some values and who reads them."""
+        for value in values:
+            for operation in (self.maker[value], *self.readers[value]):
+                if not self.is_waiting[operation]:
+                    self.is_waiting[operation] = True
+                    self.waiting.append(operation)
 
     def _is_computed_once(self, operation: int, reader: int) -> bool:
-        """In a given order an operation may not wait for its reader, nor a graph output for the end: they may have to be recomputed there."""
+        """In a given order an operation may not wait for its reader, nor a graph output for the end: they may have to be recomputed
+        there."""
         if self.pinned[operation]:
             return True
         if reader < 0:
@@ -162,6 +179,7 @@ class _Merger:
         if self.exact or len(instead) != 1 or self.size[instead[0]] > NEARLY * makes or not self._is_inner(instead[0]):
             return False
         self.size[instead[0]] = makes
+        self._look_again(instead)
         return True
 
     def _is_inner(self, value: int) -> bool:
@@ -202,11 +220,14 @@ class _Merger:
                 self.readers[value].clear()
             else:
                 self.outputs[last].append(value)
-        self.members[last] += self.members[first]
+        few, many = sorted((self.members[first], self.members[last]), key=len)
+        self.members[last] = many
+        many += few
         self.pinned[last] = self.pinned[last] or self.pinned[first]
         self.is_once[last] = self.is_once[last] or self.is_once[first]
         self.members[first] = []
         self.inputs[first], self.outputs[first] = set(), []
+        self._look_again((*self.inputs[last], *self.outputs[last]))
 
     def _presolved(self) -> Presolved:
         problem = self.problem

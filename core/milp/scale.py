@@ -11,6 +11,9 @@ from ..model.problem import Problem
 LARGEST_COEFFICIENT = 1e4
 """Memory rows are scaled to this: far from the solvers' absolute tolerance of 1e-6 and from numerical trouble."""
 
+LEAST_COST = 1e-3
+"""Costs are left as they are if none is below this: a solver takes differences of 1e-7 for none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:
@@ -34,7 +37,8 @@ class Scale:
         most = max(max(problem.size, default=0), max(problem.workspace, default=0), 1)
         bytes_unit = max(1.0, most / unit / LARGEST_COEFFICIENT) * unit
         ideal = problem.ideal_cost
-        cost_unit = 1.0 if 10 <= ideal <= 1e5 else (ideal / 1000 if ideal > 0 else 1.0)
+        least = min((cost for cost in problem.cost if cost > 0), default=1.0)
+        cost_unit = 1.0 if least >= LEAST_COST and ideal <= 1e5 else ideal / 1000
         return Scale(
             size=tuple(size / bytes_unit for size in problem.size),
             workspace=tuple(size / bytes_unit for size in problem.workspace),

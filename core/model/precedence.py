@@ -46,6 +46,12 @@ class Precedence(Protocol):
         """Of each operation, the share of the others that come before or after it in every schedule."""
 
 
+def has_only_one_order(problem: Problem) -> bool:
+    """Does every operation read from the one before it?"""
+    makers = ({problem.producer[value] for value in read} for read in problem.inputs)
+    return all(operation == 0 or operation - 1 in before for operation, before in enumerate(makers))
+
+
 class TotalOrder:
     """All operations in one order: then every operation is comparable with every other."""
 

@@ -34,7 +34,19 @@ _STATUSES = (Status.OPTIMAL, Status.FEASIBLE)
 _DERIVED = ("ideal_cost", "overhead", "gap", "recomputed", "recomputations", "plan")
 _KEYS = (
     *("format", "version", "graph", "strategy", "status", "stop", "budget_bytes", "reserve_bytes", "peak_bytes", "keep_all_peak_bytes"),
-    *("runtime", "cost", "ideal_cost", "overhead", "bound", "gap", "bound_scope", "recomputed", "recomputations"),
+    *(
+        "runtime",
+        "cost",
+        "ideal_cost",
+        "overhead",
+        "bound",
+        "gap",
+        "bound_scope",
+        "bound_runtime",
+        "any_bound",
+        "recomputed",
+        "recomputations",
+    ),
     *("seed", "provenance", "versions", "run", "costs", "plan", "steps", "definition"),
 )
 
@@ -72,6 +84,10 @@ class ScheduleDocument:
     run: Run
     seed: int = 0
     bound_scope: Scope = Scope.ORDER
+    any_bound: float | None = None
+    """The same limit for schedules in any order, where it is known."""
+    bound_model: MemoryModel | None = None
+    """The memory model that the bound holds for; None in older files, which do not say."""
     provenance: Mapping[str, str | int | float] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     memory_model: MemoryModel = MemoryModel.GENERIC
@@ -114,6 +130,8 @@ def render_schedule(document: ScheduleDocument, graph: Graph) -> dict[str, objec
         "bound": document.bound,
         "gap": document.gap,
         "bound_scope": document.bound_scope,
+        **({} if document.bound_model is None else {"bound_runtime": document.bound_model.value}),
+        **({} if document.any_bound is None else {"any_bound": document.any_bound}),
         "recomputed": sum(recomputations.values()),
         "recomputations": recomputations,
         "seed": document.seed,
@@ -198,6 +216,8 @@ def parse_schedule(document: object, graph: Graph, where: str = "schedule") -> S
         run=parse_run(top.child("run")),
         seed=top.whole("seed"),
         bound_scope=_choice(top, "bound_scope", tuple(Scope)),
+        any_bound=top.number("any_bound") if "any_bound" in top else None,
+        bound_model=_choice(top, "bound_runtime", tuple(MemoryModel)) if "bound_runtime" in top else None,
         provenance=_notes(top.child("provenance")),
         versions={key: versions.text(key) for versions in (top.child("versions"),) for key in versions.content},
         memory_model=_choice(top, "runtime", tuple(MemoryModel)),

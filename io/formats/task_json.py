@@ -27,7 +27,7 @@ from .strict_json import Fields, check_header, describe, parse_json, quote
 TASK, ANSWER = "checkmate-task", "checkmate-answer"
 VERSION = 1
 _ANSWER_KEYS = (
-    *("format", "version", "status", "stop", "sequence", "bound", "bound_scope", "reason", "smallest_budget"),
+    *("format", "version", "status", "stop", "sequence", "bound", "bound_scope", "any_bound", "bound_runtime", "reason", "smallest_budget"),
     *("binding_operation", "provenance", "run", "versions", "warnings"),
 )
 
@@ -116,6 +116,8 @@ def render_answer(answer: Answer) -> dict[str, object]:
         "stop": result.stop.value,
         "bound": result.bound,
         "bound_scope": result.bound_scope,
+        "any_bound": result.any_bound,
+        "bound_runtime": None if result.bound_model is None else result.bound_model.value,
         "reason": result.reason,
         "smallest_budget": result.smallest_budget,
         "binding_operation": result.binding_operation,
@@ -144,6 +146,8 @@ def parse_answer(document: object, problem: Problem, where: str) -> Answer:
         binding_operation=top.text("binding_operation", empty=True),
         provenance=_notes(top.child("provenance")),
         bound_scope=_choice(top, "bound_scope", tuple(Scope)),
+        any_bound=top.number_or_none("any_bound"),
+        bound_model=None if top.get("bound_runtime") is None else _choice(top, "bound_runtime", tuple(MemoryModel)),
     )
     versions = top.child("versions")
     stated = {key: versions.text(key) for key in versions.content}

@@ -56,6 +56,8 @@ def _facts(document: ScheduleDocument, examined: Examined) -> dict[str, Any]:
         "bound": document.bound,
         "gap": document.gap,
         "boundScope": document.bound_scope,
+        "anyBound": document.any_bound,
+        "boundRuntime": None if document.bound_model is None else document.bound_model.value,
         "recomputed": simulation.recomputed,
         "costModel": document.cost_model,
         "unit": document.cost_unit,

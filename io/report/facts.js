@@ -9,7 +9,22 @@ function tile(label, figure, remark, good) {
 
 function gapText() {
   if (facts.gap === null) return ['not known', 'nothing is proven'];
-  return [formatShare(facts.gap), facts.boundScope === 'any' ? 'at most, for any order' : 'at most, for this order'];
+  if (facts.boundScope === 'any') return [formatShare(facts.gap), 'at most, for any order'];
+  const any = facts.anyBound === null ? '' : `; ${formatShare(gapTo(facts.anyBound))} for any order`;
+  return [formatShare(facts.gap), `at most, for this order${any}`];
+}
+
+function gapTo(bound) {
+  return facts.cost > 0 ? Math.max(0, facts.cost - bound) / facts.cost : 0;
+}
+
+// The limits that are proven: for any order, and for this order where that is higher.
+function boundText() {
+  if (facts.bound === null) return 'none';
+  const model = facts.boundRuntime === null || facts.boundRuntime === facts.runtime ? '' : ', nothing computed in place';
+  if (facts.boundScope === 'any') return `${formatCost(facts.bound)}: no schedule in any order of first computations costs less${model}`;
+  const own = `${formatCost(facts.bound)}: no schedule in this order of first computations costs less${model}`;
+  return facts.anyBound === null ? own : `${own}; in any order, none costs less than ${formatCost(facts.anyBound)}`;
 }
 
 function startFacts() {
@@ -28,7 +43,7 @@ function startFacts() {
     ['strategy', clean(facts.strategy)],
     ...Object.entries(facts.provenance).map(([key, note]) => [clean(key).replaceAll('_', ' '), clean(note)]),
     ['cost', `${formatCost(facts.cost)}; ideal cost: ${formatCost(facts.idealCost)}`],
-    ['bound', facts.bound === null ? 'none' : `${formatCost(facts.bound)}: no schedule ${facts.boundScope === 'any' ? 'in any order' : 'in this order'} of first computations costs less`],
+    ['bound', boundText()],
     ['costs from', facts.unit === 'given' ? 'the graph file, without a unit' : `${clean(facts.costModel)}, in ${clean(facts.unit)}`],
     ['memory model', facts.runtime],
     ['seed', String(facts.seed)],

@@ -45,6 +45,7 @@ def test_in_words(tmp_path: Path) -> None:
     assert [line for line in ran.out.splitlines() if not line.startswith(" ")] == [
         "Why the peak is where it is",
         "What is dropped and recomputed",
+        "How far from optimal it can be",
     ]
     text = " ".join(ran.out.split())
     assert "The peak of 4 bytes is at operation" in text

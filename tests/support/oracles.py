@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from random_graphs import random_problem
 
+from checkmate.core.model.memory_model import MemoryModel
 from checkmate.core.model.problem import Problem
 
 State = tuple[int, int, frozenset[int]]
@@ -52,6 +53,43 @@ def unrestricted_optimum(problem: Problem) -> float:
     return _cheapest(problem, (0, 0, frozenset()), moves)
 
 
+def any_order_optimum(problem: Problem) -> float:
+    """The cheapest schedule of all: any order of first computations, any recomputation at any time, and computing in place where the memory
+    model has it. A state is (operations computed so far as bits, live values)."""
+    overwrites = _overwrites(problem)
+
+    def moves(state: State) -> Iterator[tuple[float, State]]:
+        done, _, live = state
+        for value in live:
+            yield 0.0, (done, 0, live - {value})
+        for operation in range(problem.count):
+            again = done >> operation & 1
+            if (again and problem.pinned[operation]) or not live.issuperset(problem.inputs[operation]):
+                continue
+            for source, target in ((None, None), *overwrites[operation]):
+                together = (live | set(problem.outputs[operation])) - {target}
+                if sum(problem.size[value] for value in together) + problem.workspace[operation] <= problem.available:
+                    after = (live | set(problem.outputs[operation])) - {source}
+                    yield problem.cost[operation], (done | 1 << operation, 0, after)
+
+    return _cheapest(problem, (0, 0, frozenset()), moves, (1 << problem.count) - 1)
+
+
+def _overwrites(problem: Problem) -> list[list[tuple[int, int]]]:
+    """Values that each operation may write over: an input of the same size, if neither is a graph output."""
+    number = {value: position for position, value in enumerate(problem.graph_value)}
+    values, found = problem.graph.values, []
+    for index in problem.graph_operation:
+        pairs: list[tuple[int, int]] = []
+        for source, target in problem.graph.operations[index].in_place if problem.memory_model is not MemoryModel.GENERIC else ():
+            while values[source].alias_of is not None:
+                source = values[source].alias_of
+            if source in number and values[source].bytes == values[target].bytes and target not in problem.graph.outputs:
+                pairs.append((number[source], number[target]))
+        found.append(pairs)
+    return found
+
+
 def small_problems(first: int, count: int) -> list[tuple[int, Problem, float]]:
     """Random problems that have a schedule, with their seeds and what the cheapest costs."""
     drawn = [(seed, random_problem(seed, most=8)) for seed in range(first, first + count)]
@@ -66,7 +104,7 @@ def _fits(problem: Problem, operation: int, live: frozenset[int]) -> bool:
     return sum(problem.size[value] for value in together) + problem.workspace[operation] <= problem.available
 
 
-def _cheapest(problem: Problem, start: State, moves: Callable[[State], Iterator[tuple[float, State]]]) -> float:
+def _cheapest(problem: Problem, start: State, moves: Callable[[State], Iterator[tuple[float, State]]], last: int | None = None) -> float:
     wanted = {value for value, kept in enumerate(problem.kept) if kept}
     best: dict[State, float] = {start: 0.0}
     queue: list[tuple[float, int, State]] = [(0.0, 0, start)]
@@ -75,7 +113,7 @@ def _cheapest(problem: Problem, start: State, moves: Callable[[State], Iterator[
         cost, _, state = heapq.heappop(queue)
         if cost > best[state]:
             continue
-        if state[0] == problem.count and state[2] >= wanted:
+        if state[0] == (problem.count if last is None else last) and state[2] >= wanted:
             return cost
         for extra, following in moves(state):
             if cost + extra < best.get(following, math.inf) - 1e-12:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 
 from checkmate.core.model.costs import given_costs
-from checkmate.core.model.floors import feasibility_floor
+from checkmate.core.model.floors import feasibility_floor, least_memory
 from checkmate.core.model.graph import Graph, OperationSpec, ValueSpec, Work, assemble
+from checkmate.core.model.memory_model import MemoryModel
 from checkmate.core.model.problem import Problem, build_problem
 from checkmate.core.schedule.sequence import profile
 
@@ -61,3 +62,50 @@ def random_problem(seed: int, most: int = 7, plain: bool = False) -> Problem:
     rng = random.Random(f"budget {seed}")
     floor, peak = feasibility_floor(problem).bytes, profile(problem, range(problem.count)).peak
     return problem.with_budget(max(1, rng.randint(floor - 1, peak)))
+
+
+def random_training(seed: int, *, in_place: bool = False) -> Problem:
+    """Two or three layers and their gradients. A gradient of a weight may be made in steps, by operations of its own: presolve merges those."""
+    rng = random.Random(f"training {seed}")
+    specs: list[OperationSpec] = []
+    outputs: list[str] = []
+
+    def add(name: str, inputs: tuple[str, ...], size: int | None = None) -> str:
+        made = ValueSpec(name, rng.choice((1, 2, 3, 3, 5)) if size is None else size)
+        sizes = {spec.outputs[0].name: spec.outputs[0].bytes for spec in specs}
+        same = [source for source in inputs if sizes[source] == made.bytes]
+        pairs = ((same[0], name),) if in_place and same and rng.random() < 0.6 else ()
+        specs.append(
+            OperationSpec(
+                name,
+                "Op",
+                inputs,
+                (made,),
+                workspace=rng.choice((0, 0, 0, 1, 3)),
+                work=Work(cost=float(rng.randint(0, 6))),
+                pinned=rng.random() < 0.05,
+                in_place=pairs,
+            )
+        )
+        if rng.random() < 0.1:
+            outputs.append(name)
+        return name
+
+    layers = rng.choice((2, 2, 3))
+    forward = [add("f0", ())]
+    for layer in range(1, layers):
+        forward.append(add(f"f{layer}", (forward[-1],) if layer < 2 or rng.random() < 0.7 else (forward[-1], forward[0])))
+    gradient = add("loss", (forward[-1],))
+    for layer in reversed(range(layers)):
+        above, value = gradient, forward[layer]
+        gradient = add(f"b{layer}", (above, value) if rng.random() < 0.8 else (above,))
+        if layer and rng.random() < 0.6 and len(specs) < 9:
+            size = rng.choice((2, 3, 5))
+            padded = add(f"pad{layer}", (value,), size)
+            taps = [add(f"tap{layer}_{number}", (padded, above), 1) for number in range(rng.choice((1, 2)))]
+            outputs.append(taps[0] if len(taps) == 1 else add(f"w{layer}", tuple(taps), 1))
+    graph = assemble(f"training-{seed}", specs, sorted(set(outputs)), {})
+    model = MemoryModel.ONNXRUNTIME if in_place else MemoryModel.GENERIC
+    problem = build_problem(graph, given_costs(graph), memory_model=model)
+    floor, peak = least_memory(problem).bytes, profile(problem, range(problem.count)).peak
+    return problem.with_budget(max(1, rng.randint(floor, max(floor, peak))))

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import InputError
+from ..core.events import relative_gap
 from ..core.history import History
+from ..core.model.memory_model import MemoryModel
 from ..core.model.units import Budget, format_bytes
 from ..core.result import Provenance, Scope, Status, Stop
 from ..core.result import Result as CoreResult
@@ -76,6 +78,21 @@ class Result:
     @property
     def bound_scope(self) -> Scope:
         return self.core.bound_scope
+
+    @property
+    def any_bound(self) -> float:
+        """The same for every schedule that fits, whatever the order of its first computations; `bound` may be higher for one order."""
+        return self.core.any_bound or self.ideal_cost
+
+    @property
+    def any_gap(self) -> float:
+        """(cost - any_bound) / cost."""
+        return relative_gap(self.cost, self.any_bound)
+
+    @property
+    def bound_model(self) -> MemoryModel:
+        """The memory model that `bound` holds for, in general the one that peaks are counted in."""
+        return self.core.bound_model or self.priced.problem.memory_model
 
     @property
     def gap(self) -> float:
@@ -146,6 +163,8 @@ class Result:
             run=self.run or Run(round(self.seconds, 6), self.created, progress),
             seed=self.seed,
             bound_scope=self.bound_scope,
+            any_bound=self.any_bound,
+            bound_model=self.bound_model,
             provenance=self.provenance,
             versions=self.versions or versions_of(self.provenance),
             memory_model=self.priced.problem.memory_model,

@@ -39,8 +39,10 @@ class SolvingOptions:
     gap: float | None = None
 
     def settings_for(self, strategy: str) -> Settings:
-        """Fill in defaults: `auto` searches for an order, the others keep the given one; `optimal` has a smaller gap."""
-        order = self.order or (Order.SEARCH if strategy == "auto" else Order.GIVEN)
+        """Fill in defaults. `auto` and the any-order program search for an order, the others keep the given one; `optimal` has a smaller
+        gap."""
+        searches = strategy == "auto" or self.settings.formulation is FormulationName.ANY_ORDER
+        order = self.order or (Order.SEARCH if searches else Order.GIVEN)
         gap = self.gap if self.gap is not None else OPTIMAL_GAP if strategy == "optimal" else DEFAULT_GAP
         return replace(self.settings, order=order, gap=gap)
 

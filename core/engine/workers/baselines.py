@@ -1,4 +1,5 @@
-"""The paper's baselines as workers: the quick ones first of all, so that there is a schedule at any size; the others if nothing else fits."""
+"""The paper's baselines as workers: the quick ones first of all, so that there is a schedule at any size; the others if nothing else
+fits."""
 
 from __future__ import annotations
 

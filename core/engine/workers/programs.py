@@ -1,8 +1,8 @@
 """Any-order programs with ever better breakpoints: bounds, and the schedules behind them.
 
-One breakpoint is often enough. The integer solution is replayed; where the replay takes too much, its computations are put in a better order;
-and where that still takes too much, the first computation that ends the worst excess becomes a breakpoint too, and so on. Where it is not
-comparable with some breakpoints, it takes their place.
+One breakpoint is often enough. The integer solution is replayed; where the replay takes too much, its computations are put in a better
+order; and where that still takes too much, the first computation that ends the worst excess becomes a breakpoint too, and so on. Where it
+is not comparable with some breakpoints, it takes their place.
 """
 
 from __future__ import annotations
