@@ -18,11 +18,6 @@ from ..solvers.base import failure
 from .exact import Exact, fits_in_time, smallest_peak, solve_exactly
 
 
-def solves_any_order(strategy: str, settings: Settings) -> bool:
-    """Does a strategy choose the order of first computations itself?"""
-    return strategy == "optimal" and settings.formulation is FormulationName.ANY_ORDER
-
-
 def optimal(problem: Problem, settings: Settings, watch: Watch) -> Result:
     """The exact MILP from the best heuristic, until it is solved to the gap or time is up."""
     if settings.formulation is FormulationName.ANY_ORDER:

@@ -8,14 +8,13 @@ from ..events import Watch
 from ..model.problem import Problem
 from ..result import Result, Scope, Status, Stop, certified
 from ..schedule.sequence import drop_unread
-from ..settings import Order, Settings
-from .optimal import solves_any_order
+from ..settings import FormulationName, Order, Settings
 from .strategies import get_strategy
 
 
 def run_strategy(problem: Problem, strategy: str, settings: Settings, watch: Watch) -> Result:
     """Run one strategy by name and certify its schedule, whether or not it fits the budget."""
-    searches = settings.order is Order.SEARCH and not (strategy == "auto" or solves_any_order(strategy, settings))
+    searches = settings.order is Order.SEARCH and not _chooses_the_order(strategy, settings)
     if problem.count and searches:
         from ..search.warm import warm_up_before  # imports numba, which takes a while
 
@@ -36,3 +35,8 @@ def run_strategy(problem: Problem, strategy: str, settings: Settings, watch: Wat
         result = replace(result, sequence=drop_unread(problem, result.sequence))
     result = replace(result, unfinished=None, strategy=strategy, seconds=watch.elapsed - begun)
     return certified(result, problem, settings.gap, watch.on_event)
+
+
+def _chooses_the_order(strategy: str, settings: Settings) -> bool:
+    """Does a strategy choose the order of first computations itself?"""
+    return strategy == "auto" or (strategy == "optimal" and settings.formulation is FormulationName.ANY_ORDER)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Event
 
 from ..events import Watch
 from ..settings import Settings
@@ -40,15 +42,24 @@ class Scheduler:
                     chosen = self._choose()
                     if not chosen:
                         break
-                    snapshot = self.pool.snapshot(self.round)
-                    running = [cores.submit(worker.step, snapshot, self.watch) for worker in chosen]
-                    for worker, report in zip(chosen, [each.result() for each in running], strict=True):
-                        self._merge(worker, report)
-                    self.round += 1
-                    self._course.append((self.work, self._gap))
+                    self._run_round(cores, chosen)
             finally:
                 for worker in self.workers:
                     worker.close()
+
+    def _run_round(self, cores: ThreadPoolExecutor, chosen: Sequence[Worker]) -> None:
+        """Once the gap is met, who is still at work is told to stop, and what comes of it is not looked at."""
+        snapshot, met = self.pool.snapshot(self.round), Event()
+        watch = replace(self.watch, interrupted=lambda: met.is_set() or self.watch.interrupted())
+        running = [cores.submit(worker.step, snapshot, watch) for worker in chosen]
+        for worker, work in zip(chosen, running, strict=True):
+            report = work.result()
+            if not met.is_set():
+                self._merge(worker, report)
+                if self._gap <= PARAMS.fine_gap:
+                    met.set()
+        self.round += 1
+        self._course.append((self.work, self._gap))
 
     @property
     def is_over(self) -> bool:
