@@ -51,6 +51,8 @@ class Scope:
     """Bytes of stored tensors, by kind."""
     relied: set[str] = field(default_factory=set)
     """Computed tensors whose size is known only because the file states it."""
+    elements: dict[str, list[TypeProto]] = field(default_factory=dict)
+    """The types of the elements of sequences, where each is known."""
     troubles: list[str] | None = None
     """Unknown sizes inside functions and subgraphs. They are no error, because only the outputs must be known."""
 
