@@ -34,6 +34,7 @@ from ..options.shared import GraphRequest
 from ..options.training import TrainingRequest, training_files
 from ..output.schedule_files import check_model_can_be_written, write_results
 from ..output.solved import solved_fields
+from ..output.training_notes import training_notes
 from .executors import Executor
 from .job_list import Job
 from .job_worker import answer_task, answer_text, certified_answer, read_reply
@@ -224,7 +225,10 @@ class Batch:
         key = (options.request, options.training, options.solving.settings.seed)
         if self._last_read is None or self._last_read[0] != key:
             self._last_read = None
-            self._last_read = key, options.request.price(options.training.load(options.request, key[2]))
+            loaded = options.training.load(options.request, key[2])
+            for note in training_notes(loaded.training):
+                self.listener.on_note(f"{job.name}: {note.partition(': ')[2]}")
+            self._last_read = key, options.request.price(loaded)
         return self._last_read[1]
 
     def _look_up(self, ready: Ready) -> tuple[Answer, CoreResult] | None:

@@ -73,14 +73,21 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, arguments: list[str], words: 
     assert files_in(tmp_path) == {"m.onnx", "hard.onnx"}
 
 
-def test_parameters_without_a_gradient_are_told(tmp_path: Path) -> None:
+def test_parameters_without_a_gradient_are_told_in_one_line(tmp_path: Path) -> None:
     net = Net()
     net.add("MatMul", ["x", net.weight("w", 3, 2)], "y")
-    net.add("MatMul", ["x", net.weight("other", 3, 2)], "z")
-    onnx.save(net.model([tensor("x", 2, 3)], [tensor("y", 2, 2), tensor("z", 2, 2)]), str(tmp_path / "m.onnx"))
-    ran = run(tmp_path, "differentiate", "m.onnx", "--loss", "mse")
-    assert ran.code == 0
-    assert "'other' has no gradient" in ran.err
+    for number in range(5):
+        net.add("MatMul", ["x", net.weight(f"other{number}", 3, 2)], f"z{number}")
+    net.add("Ceil", [net.weight("step", 2)], "up")
+    net.add("Add", ["y", "up"], "s")
+    onnx.save(net.model([tensor("x", 2, 3)], [tensor("s", 2, 2), tensor("z0", 2, 2)]), str(tmp_path / "m.onnx"))
+    for arguments in (("differentiate", "m.onnx"), ("solve", "m.onnx", "--budget", "100%", "--strategy", "keep-all")):
+        ran = run(tmp_path, *arguments, "--loss", "mse")
+        assert ran.code == 0
+        assert ran.err.count("\n") == 1
+        assert (
+            "note: 6 parameters without a gradient: other0, other1, other2 and 2 more (the loss does not depend on them); step (" in ran.err
+        )
 
 
 def test_solve_in_one_go(tmp_path: Path) -> None:

@@ -43,6 +43,12 @@ class Forward:
     new_batch: int | None = None
     """The batch size that was asked for, if the file has another one, as a fixed number."""
     metadata: dict[str, str] = field(default_factory=dict)
+    parameters: frozenset[str] = frozenset()
+    """Stored tensors that are known to be parameters."""
+    constants: frozenset[str] = frozenset()
+    """Stored floating-point tensors that are known to be no parameters."""
+    warnings: list[str] = field(default_factory=list)
+    """What the user should know about the file."""
 
     @property
     def opset(self) -> int:

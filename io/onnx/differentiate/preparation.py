@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, version_converter
 
 from ....core.errors import InputError
@@ -12,6 +14,7 @@ from .batching import rebatch
 from .branches import take_known_branches
 from .expansion import expand_composites
 from .forward_model import OLDEST_OPSET, Forward, read_forward
+from .module_parameters import restore_parameters, signature_of, tied_vectors
 from .sequences import replace_sequences
 from .training_options import TrainingOptions
 from .upgrade import Upgrade, upgraded
@@ -20,6 +23,15 @@ from .upgrade import Upgrade, upgraded
 def prepared(model: ModelProto, options: TrainingOptions) -> Forward:
     """The forward model, in operators that have a gradient where that is possible."""
     forward = read_forward(model, options.dims, options.batch_size)
+    signature = signature_of(model.graph)
+    if signature is not None:
+        restored = restore_parameters(forward, signature)
+        forward.parameters, forward.constants = frozenset(restored.parameters), frozenset(restored.constants)
+        forward.warnings += restored.warnings
+    elif model.producer_name == "pytorch":
+        tied = tied_vectors(forward.nodes, forward.initializers)
+        if tied:
+            forward.warnings.append(_tied(tied))
     if forward.new_batch is not None:
         rebatch(forward.inputs, forward.nodes, forward.initializers, forward.new_batch, forward.shapes)
         forward.forget_declared_types()
@@ -29,6 +41,12 @@ def prepared(model: ModelProto, options: TrainingOptions) -> Forward:
     replace_sequences(forward)
     expand_composites(forward)
     return forward
+
+
+def _tied(names: Sequence[str]) -> str:
+    listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    which = "the same vector" if len(names) == 1 else f"each of {len(names)} vectors"
+    return f"several nodes read {which} ({listed}), which is trained as one; if the module has several, export it without optimization"
 
 
 def _upgrade(forward: Forward) -> None:

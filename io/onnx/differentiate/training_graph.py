@@ -124,5 +124,5 @@ def _why_nothing_to_train(forward: Forward, parameters: Sequence[Parameter]) -> 
 
 def _why_none(forward: Forward, name: str, nodes: Sequence[NodeProto]) -> str:
     if not any(name in reads(node) for node in nodes):
-        return "the loss does not depend on it"
-    return "the loss depends on it only through steps, counts or comparisons, which have no gradient"
+        return "the loss does not depend on them"
+    return "the loss depends on them only through steps, counts or comparisons, which have no gradient"
