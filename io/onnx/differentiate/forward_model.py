@@ -10,14 +10,14 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, inliner
 
 from ....core.errors import InputError
 from ..build.known_tensors import Tensors
-from ..build.sampling import Samples, Shape, free_symbols, name_free_dimensions
+from ..build.sampling import Samples, free_symbols, name_free_dimensions
 from ..proto.captures import reads
 from ..proto.dimensions import bind
 from ..proto.functions import local_functions
 from ..proto.model_file import imported_opsets
 from ..proto.naming import operation_names
 from ..proto.stored import free_inputs
-from .batching import is_fixed
+from ..proto.tensor_types import dimensions_of, is_settled
 
 OLDEST_OPSET = 18
 """The opset of the gradients: reductions take their axes as an input, scatters can add."""
@@ -59,10 +59,6 @@ class Forward:
         self.value_info = []
         self.outputs = [ValueInfoProto(name=value.name) for value in self.outputs]
 
-    def shapes(self) -> dict[str, Shape]:
-        tensors = self.tensors()
-        return {name: tensors.shape(name) for name in tensors.names() if tensors.element(name)}
-
     def tensors(self) -> Tensors:
         """Types of everything stored, fed and computed."""
         tensors = Tensors(self.samples, self.opsets, self.ir_version)
@@ -80,7 +76,7 @@ def read_forward(model: ModelProto, dims: Mapping[str, int], batch_size: int | N
     inputs = [_copied(value) for value in free_inputs(model.graph)]
     nodes = _inlined(model) if local_functions(model) else list(model.graph.node)
     initializers = {tensor.name: tensor for tensor in model.graph.initializer}
-    rebatched = batch_size is not None and is_fixed(inputs)
+    rebatched = batch_size is not None and _is_fixed(inputs)
     dimensions = bind(model.graph, inputs, dims, None if rebatched else batch_size)
     for value in inputs:
         value.type.CopyFrom(dimensions.settled(value.type, value.name))
@@ -105,6 +101,11 @@ def read_forward(model: ModelProto, dims: Mapping[str, int], batch_size: int | N
     if dimensions.given:
         forward.forget_declared_types()
     return forward
+
+
+def _is_fixed(inputs: Sequence[ValueInfoProto]) -> bool:
+    """True if every dimension of the inputs is a number."""
+    return all(is_settled(dimension) for value in inputs for dimension in dimensions_of(value.type))
 
 
 def _copied(value: ValueInfoProto) -> ValueInfoProto:

@@ -33,8 +33,7 @@ def prepared(model: ModelProto, options: TrainingOptions) -> Forward:
         if tied:
             forward.warnings.append(_tied(tied))
     if forward.new_batch is not None:
-        rebatch(forward.inputs, forward.nodes, forward.initializers, forward.new_batch, forward.shapes)
-        forward.forget_declared_types()
+        rebatch(forward, forward.new_batch)
     take_known_branches(forward)
     if forward.opset < OLDEST_OPSET:
         _upgrade(forward)
