@@ -12,7 +12,7 @@ from ....core.errors import InputError
 from ..build.known_tensors import Tensors
 from ..build.sampling import Samples, free_symbols, name_free_dimensions
 from ..proto.captures import reads
-from ..proto.dimensions import bind
+from ..proto.dimensions import bind, missing_sizes
 from ..proto.functions import local_functions
 from ..proto.model_file import imported_opsets
 from ..proto.naming import operation_names
@@ -83,7 +83,9 @@ def read_forward(model: ModelProto, dims: Mapping[str, int], batch_size: int | N
     name_free_dimensions(inputs)
     samples = Samples(free_symbols(inputs))
     if len(samples.symbols) > samples.most:
-        raise InputError(f"the inputs have {len(samples.symbols)} free dimensions, more than {samples.most}: fix some with --dim NAME=SIZE")
+        raise InputError(
+            f"the inputs have {len(samples.symbols)} free dimensions, more than {samples.most}: set some of {missing_sizes(inputs)}"
+        )
     forward = Forward(
         name=model.graph.name or "model",
         nodes=named_apart(nodes),

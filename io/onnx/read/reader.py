@@ -117,4 +117,4 @@ def _add_inputs(scope: Scope, model: Model, view: RuntimeView, inputs: list[Valu
             if shape_of(value.type) is None:
                 view.types[value.name] = value.type
     if open_:
-        raise free_inputs_error(open_)
+        raise free_inputs_error(open_, batch_given=model.dimensions.batch_given)
