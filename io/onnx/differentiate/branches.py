@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from ....core.errors import InputError
 from ..build.known_tensors import FLOATS
 from ..proto.attributes import find
-from ..proto.captures import reads, subgraphs
+from ..proto.captures import captured, reads, subgraphs
 from ..proto.model_file import plain_domain
 from ..proto.rebinding import rename_reads
 from .forward_model import Forward
@@ -92,11 +92,12 @@ def _unused(name: str, prefix: str, taken: set[str]) -> str:
     return candidate
 
 
-def weights_in_subgraphs(nodes: Sequence[NodeProto]) -> tuple[int, NodeProto]:
-    """How many floating-point tensors are stored inside the subgraphs of nodes, and the node with the most of them."""
-    counts = [sum(map(_weights, subgraphs(node))) for node in nodes]
+def weights_in_subgraphs(forward: Forward) -> tuple[int, NodeProto]:
+    """How many stored floating-point tensors only subgraphs use, and the node with the most of them."""
+    weights = {name for name, tensor in forward.initializers.items() if tensor.data_type in FLOATS and tensor.dims}
+    counts = [sum(_weights(graph) + len(weights.intersection(captured(graph))) for graph in subgraphs(node)) for node in forward.nodes]
     most = max(counts, default=0)
-    return sum(counts), nodes[counts.index(most)] if most else NodeProto()
+    return sum(counts), forward.nodes[counts.index(most)] if most else NodeProto()
 
 
 def _weights(graph: GraphProto) -> int:

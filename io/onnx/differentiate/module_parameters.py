@@ -147,7 +147,8 @@ class _Restoring:
         computed = read - set(self._signature.parameters) - set(self._signature.others)
         self._found.precomputed = sorted(name for name in computed & floats if not self._is_filled(name))
         if self._found.precomputed:
-            self._found.absent += [target for name, target in self._signature.parameters.items() if name not in read]
+            unread = [target for name, target in self._signature.parameters.items() if name not in read]
+            self._found.absent += [target for target in unread if target not in stored]
         return self._found
 
     def _by_program_node(self) -> dict[str, list[NodeProto]]:

@@ -23,6 +23,9 @@ from .upgrade import Upgrade, upgraded
 def prepared(model: ModelProto, options: TrainingOptions) -> Forward:
     """The forward model, in operators that have a gradient where that is possible."""
     forward = read_forward(model, options.dims, options.batch_size)
+    if forward.new_batch is not None:
+        rebatch(forward, forward.new_batch)
+    take_known_branches(forward)
     signature = signature_of(model.graph)
     if signature is not None:
         restored = restore_parameters(forward, signature)
@@ -32,9 +35,6 @@ def prepared(model: ModelProto, options: TrainingOptions) -> Forward:
         tied = tied_vectors(forward.nodes, forward.initializers)
         if tied:
             forward.warnings.append(_tied(tied))
-    if forward.new_batch is not None:
-        rebatch(forward, forward.new_batch)
-    take_known_branches(forward)
     if forward.opset < OLDEST_OPSET:
         _upgrade(forward)
     replace_sequences(forward)

@@ -111,10 +111,10 @@ def _running_statistics(builder: GraphBuilder, statistics: Sequence[Statistics],
 def _why_nothing_to_train(forward: Forward, parameters: Sequence[Parameter]) -> str:
     if any(parameter.role is Role.FROZEN for parameter in parameters):
         return "all are frozen; --train and --freeze choose them"
-    hidden, holder = weights_in_subgraphs(forward.nodes)
+    hidden, holder = weights_in_subgraphs(forward)
     if not hidden:
         return "no floating-point weight is stored in it"
-    where = f"its {hidden} weights are stored inside the subgraphs of {holder.op_type} node {holder.name!r}"
+    where = f"its {hidden} weights are used inside the subgraphs of {holder.op_type} node {holder.name!r}"
     if holder.op_type != "If":
         return f"{where}, which cannot be differentiated: export the model with the loop unrolled"
     inputs = condition_inputs(forward, holder)

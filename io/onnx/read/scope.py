@@ -53,6 +53,8 @@ class Scope:
     """Computed tensors whose size is known only because the file states it."""
     elements: dict[str, list[TypeProto]] = field(default_factory=dict)
     """The types of the elements of sequences, where each is known."""
+    impossible: bool = False
+    """True inside a function or subgraph if sizes contradict each other, so that it cannot run."""
     troubles: list[str] | None = None
     """Unknown sizes inside functions and subgraphs. They are no error, because only the outputs must be known."""
 

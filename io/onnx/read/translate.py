@@ -152,6 +152,7 @@ def _define(model: Model, scope: Scope, node: NodeProto, name: str, output: str,
         if scope.troubles is None:
             raise error
         scope.troubles.append(str(error))
+        scope.impossible = scope.impossible or bool(facts.contradiction) or (inside is not None and inside.impossible)
         scope.types[output] = TypeProto() if type_ is None else type_
         return 0
     scope.define(output, type_, size)

@@ -139,8 +139,18 @@ def test_weights_that_are_only_in_branches_are_not_called_missing() -> None:
     net.add("Not", ["rate"], "other")
     net.add("If", ["other"], "z", then_branch=branch("a", 2.0), else_branch=branch("b", 3.0))
     inputs = [tensor("x", 2, 2), tensor("rate", element=onnx.TensorProto.BOOL)]
-    message = r"its 2 weights are stored inside the subgraphs of If node 'z_node', whose condition depends on the input 'rate'"
+    message = r"its 2 weights are used inside the subgraphs of If node 'z_node', whose condition depends on the input 'rate'"
     with pytest.raises(InputError, match=message):
+        differentiate(net.model(inputs, [tensor("z", 2, 2)]), TrainingOptions(loss="mse"))
+
+
+def test_weights_that_only_branches_read_are_not_called_missing() -> None:
+    inner = helper.make_graph([helper.make_node("Mul", ["x", "w"], ["out"])], "inner", [], [tensor("out", 2, 2)])
+    net = Net()
+    net.weight("w", 2)
+    net.add("If", ["rate"], "z", then_branch=inner, else_branch=inner)
+    inputs = [tensor("x", 2, 2), tensor("rate", element=onnx.TensorProto.BOOL)]
+    with pytest.raises(InputError, match=r"its 2 weights are used inside the subgraphs of If node 'z_node'"):
         differentiate(net.model(inputs, [tensor("z", 2, 2)]), TrainingOptions(loss="mse"))
 
 
