@@ -346,3 +346,28 @@ def test_a_shape_in_external_data_is_read(tmp_path: Path) -> None:
     onnx.save(helper.make_model(graph), path, save_as_external_data=True, location="data.bin", size_threshold=0)
     assert onnx.load(path, load_external_data=False).graph.initializer[0].external_data
     assert sizes(read_onnx(path))["y"] == 96
+
+
+JOINT = """(float[4,8] x, float[4,5] t) => (OUTPUTS) <float[8,5] w> {
+    y = MatMul(x, w)
+    d = Sub(y, t)
+    s = Mul(d, d)
+    loss = ReduceMean<keepdims = 0>(s)
+    xt = Transpose(x)
+    g = MatMul(xt, d)
+    flipped = Transpose(g)
+    decoded = Relu(y) }"""
+
+
+@pytest.mark.parametrize(
+    ("outputs", "backward"),
+    [("loss, g", {"MatMul", "Transpose"}), ("loss, flipped", {"MatMul", "Transpose"}), ("loss, decoded", set()), ("y, g", set())],
+)
+def test_the_backward_pass_of_graphs_whose_names_do_not_say_so(outputs: str, backward: set[str]) -> None:
+    """A loss and something of the shape of the parameters; a forward model with several outputs has none."""
+    text = JOINT.replace("OUTPUTS", outputs).replace("<float[8,5] w>", "").replace("(float[4,8] x,", "(float[8,5] w, float[4,8] x,")
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> g {text}')
+    weights = numpy_helper.from_array(np.zeros((8, 5), np.float32), "w")
+    model.graph.initializer.append(weights)
+    found = {operation.kind for operation in read_onnx(model).graph.operations if operation.backward}
+    assert found - {"Relu"} == backward
