@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -115,3 +116,33 @@ def test_solving_a_forward_model_says_what_to_add(tmp_path: Path) -> None:
     assert "no backward pass" in ran.err
     assert "--loss cross-entropy" in ran.err
     assert run(tmp_path, "solve", "cnn.onnx", "--budget", "100%", "--freeze", "x").code == 2
+
+
+def test_external_data_that_is_missing_linked_or_no_file(tmp_path: Path) -> None:
+    """Each is one line; a model whose shapes are external too is differentiated like any other."""
+    net = Net()
+    net.add("MatMul", ["x", net.weight("w", 30, 20)], "h")
+    net.add("Reshape", ["h", net.whole("shape", 0, 4, 5)], "y")
+    model = net.model([tensor("x", 2, 30)], [onnx.ValueInfoProto(name="y")])
+    (tmp_path / "in").mkdir()
+    onnx.save(model, str(tmp_path / "in" / "m.onnx"), save_as_external_data=True, location="w.bin", size_threshold=0)
+    arguments = ("differentiate", "in/m.onnx", "--loss", "mse", "-q")
+    assert run(tmp_path, *arguments).code == 0
+    written = {"in", "m.train.onnx", "m.train.params.npz"}
+    assert files_in(tmp_path) == written
+    data = tmp_path / "in" / "w.bin"
+    data.rename(tmp_path / "secret.bin")
+    onnx_only = (tmp_path / "in" / "m.onnx").read_bytes()
+    for prepare, words in (
+        (lambda: None, "'y', made by node 'y_node' (Reshape)"),
+        (lambda: data.symlink_to(tmp_path / "secret.bin"), "is not inside the model's folder"),
+        (lambda: os.mkfifo(data), "is not a regular file"),
+        (lambda: data.write_bytes(b"short"), "external data ends after 5 of"),
+        (lambda: (tmp_path / "in" / "m.onnx").write_bytes(onnx_only.replace(b"w.bin", b"w\0bin")), "is not inside the model's folder"),
+    ):
+        data.unlink(missing_ok=True)
+        prepare()
+        ran = run(tmp_path, *arguments)
+        assert (ran.code, ran.err.count("\n")) == (2, 1)
+        assert words in ran.err
+    assert files_in(tmp_path) == {*written, "secret.bin"}
