@@ -95,11 +95,22 @@ class Batch:
                 self._hand_out(waiting)
                 if not self._running or self._over():
                     break
-                done, _ = wait([*self._running, self.stop], return_when=FIRST_COMPLETED)
+                done, _ = wait([*self._running, self.stop, self.executor.lost], return_when=FIRST_COMPLETED)
+                if self.executor.lost in done:
+                    self._give_up(self.executor.lost.result())
+                    break
                 self._take_back(future for future in done if future is not self.stop)
         finally:
             self.executor.close()
         return [self._rows.get(number) or not_run(job) for number, job in enumerate(self.jobs)]
+
+    def _give_up(self, error: BaseException) -> None:
+        """All jobs without a result fail; what is finished is kept."""
+        self._take_back([future for future in self._running if future.done()])
+        self._running.clear()
+        for number, job in enumerate(self.jobs):
+            if number not in self._rows:
+                self._fail(number, job, error)
 
     def _over(self) -> bool:
         return self.stop.done() or (self.fail_fast and any(row.code is not ExitCode.OK for row in self._rows.values()))
