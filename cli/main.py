@@ -16,12 +16,16 @@ from typing import NoReturn
 import click
 
 from .. import __version__
+from ..core.errors import LimitError
 from ..core.spelling import nearest
 from .console import Console
 from .exit_codes import ExitCode
 from .failures import report
 from .options.command import HELP_NAMES
 from .registry import COMMANDS, COMPLETION_VARIABLE, PROGRAM, load_command
+
+LEAST_ADDRESS_SPACE = 240 * 2**20
+"""Bytes. numpy, onnx and protobuf take 120 MB when they are imported; a worker process of `batch` was killed at 210 MB."""
 
 
 class Checkmate(click.Group):
@@ -70,10 +74,18 @@ def checkmate(context: click.Context) -> None:
 def run() -> NoReturn:
     """Entry point of the `checkmate` script and of `python -m checkmate`.
 
-    Exits without freeing every object, which takes seconds after a large model and would count against the time limit.
+    Exits without freeing every object, which takes seconds after a large model and would count against the time limit. OpenBLAS, which
+    numpy and scipy load and checkmate hardly uses, gets one thread: it waits forever if there is too little memory to start more.
     """
-    code = main(sys.argv[1:])
-    atexit._run_exitfuncs()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if not os.environ.get("CHECKMATE_DEBUG"):
+        sys.unraisablehook = id  # does nothing, and needs no memory: without any, objects that are freed would print "Exception ignored"
+    try:
+        code = main(sys.argv[1:])
+        atexit._run_exitfuncs()
+    except MemoryError:  # not even enough for the message
+        os.write(2, b"error: the machine has too little memory for this graph; nothing was written\n")
+        os._exit(ExitCode.LIMIT)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
@@ -117,12 +129,27 @@ def _invoke(arguments: Sequence[str], console: Console) -> int:
         from click.shell_completion import shell_complete
 
         return shell_complete(checkmate, {}, PROGRAM, COMPLETION_VARIABLE, instruction)
+    if arguments and arguments[0] in COMMANDS:
+        _require_address_space()
     try:
         with checkmate.make_context(PROGRAM, list(arguments), obj=console) as context:
             result = checkmate.invoke(context)
             return int(result) if isinstance(result, int) else ExitCode.OK
     except click.exceptions.Exit as leave:
         return leave.exit_code
+
+
+def _require_address_space() -> None:
+    """With less, libraries end the process in their own words before anything can be reported."""
+    with suppress(ImportError):
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if 0 <= limit < LEAST_ADDRESS_SPACE:
+            raise LimitError(
+                f"the process may use only {limit} bytes of memory (ulimit -v), which is too little memory to start: allow at least "
+                f"{LEAST_ADDRESS_SPACE}"
+            )
 
 
 def _replace_odd_characters() -> None:

@@ -12,7 +12,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import TypeVar
@@ -38,6 +38,7 @@ class WorkerPool:
         self._workers = workers
         self.lost: Future[BaseException] = Future()
         """Never done: a pool that breaks is renewed."""
+        self._failure: BaseException | None = None
         self._open()
 
     def _open(self) -> None:
@@ -52,8 +53,17 @@ class WorkerPool:
         return self._workers
 
     def submit(self, work: Callable[[Given], Made], task: Given) -> Future[Made]:
-        with _without_ctrl_c(), _apart():
-            return self._pool.submit(work, task)
+        if self._failure is not None:
+            raise self._failure
+        try:
+            with _without_ctrl_c(), _apart():
+                return self._pool.submit(work, task)
+        except BROKEN:
+            raise
+        except (OSError, RuntimeError, MemoryError) as error:
+            # A process or thread could not be started. The pool would not notice, and wait for it at the next task.
+            self._failure = error
+            raise
 
     def stop_soon(self) -> None:
         """Every running task ends with its best result; no new task starts."""
@@ -70,7 +80,8 @@ class WorkerPool:
     def close(self) -> None:
         """Kill all workers, even while they work."""
         self._hand.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        with suppress(RuntimeError):  # of a thread that could not be started
+            self._pool.shutdown(wait=True, cancel_futures=True)
         self._pedal.close()
 
 

@@ -7,12 +7,26 @@ arguments, because numba compiles a function once more for every constant it is 
 
 from __future__ import annotations
 
+import mmap
 import os
 from typing import Any
 
 os.environ.setdefault("NUMBA_OPT", "1")
+_ADDRESS_SPACE = 384 * 2**20
+"""Bytes that numba, LLVM and scipy take when they are imported (320 MiB with numba 0.68)."""
 
-from numba import njit
+
+def _require_address_space() -> None:
+    """OpenBLAS, which scipy loads, waits forever if it cannot reserve its memory. Nothing is used here, only reserved and given back."""
+    try:
+        mmap.mmap(-1, _ADDRESS_SPACE).close()
+    except OSError as error:
+        raise MemoryError(f"{_ADDRESS_SPACE} bytes cannot be reserved for compiled code") from error
+
+
+_require_address_space()
+
+from numba import njit  # noqa: E402
 
 _compiled: Any = njit
 
