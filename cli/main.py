@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
+import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 import click
@@ -77,6 +79,7 @@ def run() -> NoReturn:
     Exits without freeing every object, which takes seconds after a large model and would count against the time limit. OpenBLAS, which
     numpy and scipy load and checkmate hardly uses, gets one thread: it waits forever if there is too little memory to start more.
     """
+    _open_closed_streams()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if not os.environ.get("CHECKMATE_DEBUG"):
         sys.unraisablehook = id  # does nothing, and needs no memory: without any, objects that are freed would print "Exception ignored"
@@ -90,6 +93,27 @@ def run() -> NoReturn:
         with suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Streams that are closed (`<&-`, `>&-`) would be given to the first files that are opened, and Python has None for them.
+
+    Reading from stdin then gives nothing, and writing to stdout is an error, as it is for any command. Messages on stderr are lost.
+    """
+    for number, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, mode)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+    if sys.stdin is None:
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -107,8 +131,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def _exit_code(arguments: Sequence[str], console: Console) -> int:
     try:
-        code = _invoke(arguments, console)
-        sys.stdout.flush()
+        with _raising_on_ctrl_c():
+            code = _invoke(arguments, console)
+            sys.stdout.flush()
         return code
     except BrokenPipeError:
         _discard_output()
@@ -122,6 +147,19 @@ def _exit_code(arguments: Sequence[str], console: Console) -> int:
     except OSError:
         _discard_output()
     return code
+
+
+@contextmanager
+def _raising_on_ctrl_c() -> Iterator[None]:
+    """While a command runs, Ctrl-C raises KeyboardInterrupt; before and after, it ends the process (see `__main__`)."""
+    is_ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    if is_ours:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _invoke(arguments: Sequence[str], console: Console) -> int:

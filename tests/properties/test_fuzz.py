@@ -43,6 +43,7 @@ def bomb(levels: int) -> str:
         ("a: &a [*a]", "line 1: not valid YAML: an alias refers to a value that contains it"),
         ("- " * 100_000, "nested too deeply"),
         ("a: " + "1:" * 100_000 + "1", "is too long"),
+        ('jobs: [{graph: g.json, output: "a\\ud800/"}]', "line 1: not valid YAML: half of a character (a lone surrogate)"),
         ("a: " + "7" * 5000, "a number of 5000 characters is too long"),
         ("a: " + "x" * 300_000, "more than 250000 bytes of YAML"),
         ("!!python/object/apply:os.system [ls]", "could not determine a constructor"),
