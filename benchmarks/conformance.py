@@ -3,8 +3,9 @@
     python benchmarks/conformance.py                         inspect, solve and differentiate all 1,755 models
     python benchmarks/conformance.py --only lstm --list      some of them, with what was said of each
 
-Downloads the wheel with pip into `--cache` once; nothing of it is stored in the repository. Exits 1 if any command ends in a bug (exit 1),
-kills its process or takes longer than a minute.
+Most of the models have no weights, so there is nothing to differentiate: `gradients` differentiates them with their floating-point inputs
+stored as weights. Downloads the wheel with pip into `--cache` once; nothing of it is stored in the repository. Exits 1 if any command ends
+in a bug (exit 1), kills its process or takes longer than a minute.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ FOLDERS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 LONGEST = 60.0
 """Seconds for one command."""
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "inspect": ("--json",),
-    "solve": ("--budget", "90%", "--time-limit", "2s", "-q", "-o", "OUT/"),
-    "differentiate": ("--loss", "mse", "-q", "-o", "OUT/"),
+    "inspect": ("inspect", "MODEL", "--json"),
+    "solve": ("solve", "MODEL", "--budget", "90%", "--time-limit", "2s", "-q", "-o", "OUT/"),
+    "differentiate": ("differentiate", "MODEL", "--loss", "mse", "-q", "-o", "OUT/"),
+    "gradients": ("differentiate", "WEIGHTED", "--loss", "mse", "-q", "-o", "OUT/"),
 }
-"""Command -> its options; `OUT` is a folder that is emptied after each run."""
+"""Name -> a command line; `OUT` is a folder that is emptied after each run, `WEIGHTED` the model with its inputs stored as weights."""
 
 
 def downloaded(cache: Path) -> Path:
@@ -81,12 +83,32 @@ def serve(command: str, models: Sequence[str]) -> None:
             streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
             faulthandler.dump_traceback_later(LONGEST, exit=True)
             begun = time.perf_counter()
+            words = {"MODEL": model, "OUT/": f"{out}/", "WEIGHTED": f"{out}/weighted.onnx"}
+            if "WEIGHTED" in COMMANDS[command]:
+                Path(words["WEIGHTED"]).write_bytes(weighted(Path(model)))
             with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
-                code = main([command, model, *(word.replace("OUT", out) for word in COMMANDS[command])])
+                code = main([words.get(word, word) for word in COMMANDS[command]])
             faulthandler.cancel_dump_traceback_later()
             streams[1].flush()
             said = streams[1].buffer.getvalue().decode()  # type: ignore[attr-defined]
         answers.write(json.dumps({"model": model, "code": int(code), "seconds": time.perf_counter() - begun, "said": said}) + "\n")
+
+
+def weighted(path: Path) -> bytes:
+    """The model with every floating-point input of known shape stored as a weight."""
+    import numpy as np
+    from onnx import helper, load, numpy_helper
+
+    model = load(path)
+    random = np.random.default_rng(1)
+    for value in list(model.graph.input):
+        tensor = value.type.tensor_type
+        sizes = [dim.dim_value for dim in tensor.shape.dim]
+        if tensor.elem_type in (1, 10, 11) and all(sizes) and not any(stored.name == value.name for stored in model.graph.initializer):
+            numbers = random.uniform(0.1, 0.9, sizes).astype(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+            model.graph.initializer.append(numpy_helper.from_array(np.asarray(numbers), value.name))
+            model.graph.input.remove(value)
+    return bytes(model.SerializeToString())
 
 
 def is_failure(told: dict[str, Any]) -> bool:
