@@ -26,7 +26,7 @@ def test_damaged_files_never_do_worse_than_a_complaint(reader: str) -> None:
         (f"python benchmarks/fuzz.py --reader {reader} --case {failure.case} --seed {SEED}", failure.what) for failure in tally.failures
     ] == []
     assert tally.read > CASES // 50, "hardly anything gets past the parser: the damage is too crude"
-    assert tally.refused > CASES // 20
+    assert tally.refused > CASES // 20 or not readers()[reader].refuses
 
 
 def bomb(levels: int) -> str:
