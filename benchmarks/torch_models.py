@@ -33,8 +33,8 @@ class Case:
         return {**self.inputs, label_input: self.labels}
 
 
-def export(name: str, build: Callable[[], Built], threads: int) -> Case:
-    """Exported in inference form, without optimization, which would merge equal weights; training form is what we add."""
+def export(name: str, build: Callable[[], Built], threads: int, *, optimize: bool = False) -> Case:
+    """Exported in inference form and, unless asked for, without optimization, which merges equal weights; training form is what we add."""
     import torch
 
     torch.set_num_threads(threads)
@@ -44,7 +44,7 @@ def export(name: str, build: Callable[[], Built], threads: int) -> Case:
     module.eval()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        program = torch.onnx.export(module, inputs, dynamo=True, optimize=False, verbose=False)
+        program = torch.onnx.export(module, inputs, dynamo=True, optimize=optimize, verbose=False)
         program.save(file)
     model = onnx.load_from_string(file.getvalue())
     module.train()
@@ -56,7 +56,7 @@ def export(name: str, build: Callable[[], Built], threads: int) -> Case:
         classes = scores.shape[-1] if scores.dim() == 3 else scores.shape[1]
         flat = scores.reshape(-1, classes) if scores.dim() == 3 else scores
         torch.nn.functional.cross_entropy(flat, labels.reshape(-1) if scores.dim() == 3 else labels).backward()
-        return {key: value.grad.numpy() for key, value in network.named_parameters() if value.grad is not None}
+        return {key: value.grad.numpy() for key, value in network.named_parameters(remove_duplicate=False) if value.grad is not None}
 
     def step() -> None:
         backward(module, inputs)
@@ -204,11 +204,110 @@ def gpt() -> Built:
     return Gpt(), (torch.randint(1000, (4, 128)),), torch.randint(1000, (4, 128))
 
 
+def lstm_cells() -> Built:
+    import torch
+    from torch import nn
+
+    class Cells(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell, self.last = nn.LSTMCell(8, 16), nn.Linear(16, 5)
+
+        def forward(self, x: Any) -> Any:
+            hidden = state = x.new_zeros(x.shape[1], 16)
+            for step in range(x.shape[0]):
+                hidden, state = self.cell(x[step], (hidden, state))
+            return self.last(hidden)
+
+    return Cells(), (torch.randn(4, 3, 8),), torch.randint(5, (3,))
+
+
+def lstm() -> Built:
+    return _recurrent("LSTM")
+
+
+def gru() -> Built:
+    return _recurrent("GRU")
+
+
+def rnn() -> Built:
+    return _recurrent("RNN")
+
+
+def _recurrent(kind: str) -> Built:
+    import torch
+    from torch import nn
+
+    class Tagger(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cells = getattr(nn, kind)(8, 16, num_layers=2, bidirectional=True, batch_first=True)
+            self.last = nn.Linear(32, 5)
+
+        def forward(self, x: Any) -> Any:
+            return self.last(self.cells(x)[0])
+
+    return Tagger(), (torch.randn(3, 6, 8),), torch.randint(5, (3, 6))
+
+
+def hf_bert() -> Built:
+    return _transformer("BertForSequenceClassification", "BertConfig", max_position_embeddings=32)
+
+
+def hf_gpt2() -> Built:
+    return _transformer("GPT2LMHeadModel", "GPT2Config", n_positions=32, use_cache=False)
+
+
+def hf_llama() -> Built:
+    return _transformer("LlamaForCausalLM", "LlamaConfig", num_key_value_heads=2, max_position_embeddings=32, use_cache=False)
+
+
+def hf_vit() -> Built:
+    return _transformer("ViTForImageClassification", "ViTConfig", image_size=32, patch_size=8)
+
+
+def _transformer(model: str, config: str, **options: Any) -> Built:
+    """A small one from its configuration, with fresh weights and without dropout."""
+    import torch
+    import transformers
+    from torch import nn
+
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 99}
+    chosen = getattr(transformers, config)(**sizes, **options, bos_token_id=1, eos_token_id=2)
+
+    class Logits(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = getattr(transformers, model)(chosen)
+
+        def forward(self, data: Any) -> Any:
+            return self.inner(data).logits
+
+    module = Logits()
+    for part in module.modules():
+        if isinstance(part, nn.Dropout):
+            part.p = 0.0
+    data = torch.randn(2, 3, 32, 32) if "image_size" in options else torch.randint(99, (2, 12))
+    for part in module.modules():
+        if hasattr(part, "attention_dropout") and isinstance(part.attention_dropout, float):
+            part.attention_dropout = 0.0
+    scores = module.eval()(data)
+    return module, (data,), torch.randint(scores.shape[-1], scores.shape[:-1])
+
+
 MODELS: Mapping[str, Callable[[], Built]] = {
     "mlp": mlp,
     "small_resnet": small_resnet,
     "unet": unet,
     "gpt": gpt,
+    "lstm_cells": lstm_cells,
+    "lstm": lstm,
+    "gru": gru,
+    "rnn": rnn,
+    "hf_bert": hf_bert,
+    "hf_gpt2": hf_gpt2,
+    "hf_llama": hf_llama,
+    "hf_vit": hf_vit,
     "resnet18": resnet18,
     "resnet50": resnet50,
     "mobilenet_v2": mobilenet,

@@ -64,7 +64,11 @@ def explain(error: BaseException) -> tuple[ExitCode, str, str]:
             return ExitCode.BUG, "bug", f"this is a bug in checkmate: {what} (please report it; CHECKMATE_DEBUG=1 shows the traceback)"
 
 
-_OUT_OF_MEMORY = ("can't start new thread", "failed to map segment", "Cannot allocate memory", "bad_alloc", "Unable to allocate")
+_OUT_OF_MEMORY = (
+    *("can't start new thread", "failed to map segment", "Cannot allocate memory", "bad_alloc", "Unable to allocate"),
+    *("Arena alloc failed", "without exception set", "without setting an exception"),
+)
+"""The last two: an extension module failed to make the object that says so."""
 
 
 def _is_lack_of_memory(error: BaseException | None) -> bool:
@@ -72,7 +76,7 @@ def _is_lack_of_memory(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
             return True
-        if isinstance(error, (RuntimeError, ImportError, OSError)) and any(words in str(error) for words in _OUT_OF_MEMORY):
+        if isinstance(error, Exception) and any(words in str(error) for words in _OUT_OF_MEMORY):
             return True
         error = error.__cause__ or error.__context__
     return False

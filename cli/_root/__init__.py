@@ -10,10 +10,10 @@ docs/api.md describes all public names with examples. Names that are not in `__a
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # without `typing`, which takes longer to import than all of this
+    from typing import Any
 
-if TYPE_CHECKING:
     from .api.graph import LoadedGraph as LoadedGraph
     from .api.graph import load as load
     from .api.largest import MaxBatch as MaxBatch
@@ -83,6 +83,8 @@ __all__ = ["__version__", *_PLACES]
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     found = getattr(import_module(_PLACES[name], __name__), name)
     globals()[name] = found
     return found

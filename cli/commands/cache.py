@@ -50,15 +50,18 @@ class Looked:
         """Written by another version of checkmate, so that this one never uses it."""
         return self.entry is not None and self.about.get("checkmate") != __version__
 
+    @property
+    def status(self) -> str:
+        return "corrupt" if self.entry is None else str(self.answer.get("status"))
+
     def fields(self) -> dict[str, Any]:
-        return {
+        return self.about | {
             "key": self.stored.key,
             "path": str(self.stored.path),
             "bytes": self.stored.bytes,
             "age_seconds": round(max(0.0, time.time() - self.stored.modified), 3),
-            "status": "corrupt" if self.entry is None else self.answer.get("status"),
+            "status": self.status,
             "problem": self.problem or None,
-            **self.about,
         }
 
 
@@ -141,9 +144,9 @@ def _row(found: Looked) -> Row:
     cells = (
         found.stored.key[:KEY_SHOWN],
         shown(str(fields.get("graph", "-"))),
-        str(fields.get("strategy", "-")),
+        shown(str(fields.get("strategy", "-"))),
         format_bytes(budget) if isinstance(budget, int) else "-",
-        f"{fields['status']}, of checkmate {found.about.get('checkmate')}" if found.outdated else str(fields["status"]),
+        shown(f"{found.status}, of checkmate {found.about.get('checkmate')}" if found.outdated else found.status),
         format_bytes(found.stored.bytes),
         format_seconds(fields["age_seconds"]),
     )
@@ -164,7 +167,7 @@ def _show(console: Console, chosen: Cache, key: str) -> None:
 def _facts(found: Looked) -> list[Fact]:
     about, answer = found.about, found.answer
     head = [
-        Fact("status", str(found.fields()["status"]), shown(found.problem), "bold red" if found.entry is None else "bold"),
+        Fact("status", shown(found.status), shown(found.problem), "bold red" if found.entry is None else "bold"),
         Fact("file", shown(str(found.stored.path)), "", "cyan"),
         Fact("size", exact_bytes(found.stored.bytes), f"{format_seconds(found.fields()['age_seconds'])} old"),
     ]
@@ -172,13 +175,12 @@ def _facts(found: Looked) -> list[Fact]:
         return head
     shown_apart = ("checkmate", "graph", "operations", "budget_bytes", "strategy", "cost_model", "cost_unit")
     options = {name: value for name, value in about.items() if name not in shown_apart and value is not None}
-    bound = answer.get("bound")
-    run = answer.get("run")
+    budget, bound, run = about.get("budget_bytes"), answer.get("bound"), answer.get("run")
     seconds = run.get("seconds") if isinstance(run, dict) else None
     return [
         *head,
-        Fact("graph", shown(str(about.get("graph"))), f"{about.get('operations')} operations"),
-        Fact("budget", exact_bytes(int(about.get("budget_bytes", 0)))),
+        Fact("graph", shown(str(about.get("graph"))), shown(f"{about.get('operations')} operations")),
+        Fact("budget", exact_bytes(budget) if isinstance(budget, int) else shown(str(budget))),
         Fact("strategy", shown(str(about.get("strategy"))), shown(str(about.get("cost_model")))),
         Fact("options", shown(", ".join(f"{name.replace('_', '-')} {value}" for name, value in options.items()))),
         Fact("bound", format_cost(bound, str(about.get("cost_unit"))) if isinstance(bound, (int, float)) else "none"),

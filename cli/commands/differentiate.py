@@ -19,12 +19,11 @@ from ..options.training import TRAINING_SUFFIX, TrainingRequest, training_option
 from ..options.values import COUNT, DIMENSION, SEED
 from ..output.amounts import shown, source_name
 from ..output.render import Fact, show_facts
+from ..output.training_notes import training_notes
 
 if TYPE_CHECKING:
     from ...io.onnx.differentiate.training_files import Differentiated
     from ...io.onnx.differentiate.training_options import Role
-
-_MOST_LISTED = 20
 
 
 @click.command(
@@ -75,12 +74,8 @@ def differentiate(
     made = differentiate_model(model, dims=dict(dim), batch_size=batch_size, seed=seed, **training.options)
     make_folders([target])
     written = made.write(target, values)
-    for name, why in list(made.graph.without_gradient.items())[:_MOST_LISTED]:
-        console.note(f"note: parameter {shown(name)!r} has no gradient: {why}")
-    if len(made.graph.without_gradient) > _MOST_LISTED:
-        console.note(
-            f"note: {count(len(made.graph.without_gradient) - _MOST_LISTED, 'more parameter')} without a gradient; --json lists all"
-        )
+    for note in training_notes(made):
+        console.note(note)
     if console.json:
         console.emit_json(_fields(made, model, written))
     elif not console.quiet:
@@ -160,5 +155,6 @@ def _fields(made: Differentiated, source: str, written: list[Path]) -> dict[str,
         "updates": dict(graph.updates),
         "state": list(graph.state),
         "without_gradient": dict(graph.without_gradient),
+        "warnings": list(graph.warnings),
         "outputs": [str(path) for path in written],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import textwrap
 from dataclasses import replace
 from fractions import Fraction
@@ -22,7 +23,7 @@ from ..options.values import DURATION, Parsed
 from ..output.amounts import shown
 from ..output.explained import fields_of, percent, told
 from ..output.progress import Progress
-from ..output.render import show_lines
+from ..output.render import shortened, show_lines
 from ..output.schedule_source import open_schedule
 
 WIDTH = 100
@@ -89,7 +90,8 @@ def explain(console: Console, schedule: str, graph: ScheduleGraph, more: Fractio
     elif not console.quiet:
         width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
         for title, paragraphs in told(explanation):
-            wrapped = (textwrap.wrap(shown(text), width, initial_indent="  ", subsequent_indent="    ") for text in paragraphs)
+            paragraphs = [shortened(shown(text), width // 2) if sys.stdout.isatty() else shown(text) for text in paragraphs]
+            wrapped = (textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ") for text in paragraphs)
             show_lines(title, [line for lines in wrapped for line in lines])
     if interruption.requested:
         console.note("interrupted: the gain shown for the larger budget is that of the best schedule found so far")

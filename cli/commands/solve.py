@@ -34,6 +34,7 @@ from ..output.render import Fact, show_facts
 from ..output.run_checks import show_checks, verification_fields
 from ..output.schedule_files import check_model_can_be_written, write_results
 from ..output.solved import note_if_forward_only, solved_fields
+from ..output.training_notes import training_notes
 
 if TYPE_CHECKING:
     from ...io.onnxruntime.measure import ProfileResult
@@ -139,6 +140,8 @@ def solve(
     with progress:
         progress.begin(f"reading {source_name(request.source)}")
         loaded = training.load(request, solving.settings.seed)
+        for note in training_notes(loaded.training):
+            progress.announce(note)
         measured = _measure(loaded, progress) if besides.profile else None
         priced = request.price(loaded, None if measured is None else measured.costs)
         if loaded.onnx is None or no_onnx:

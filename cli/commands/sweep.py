@@ -31,6 +31,7 @@ from ..output.progress import Progress
 from ..output.render import Column, Fact, Row, blank, screen_width, show_facts, show_lines, show_table
 from ..output.solved import note_if_forward_only
 from ..output.sweep_files import SweepFiles, choose_files, write_files
+from ..output.training_notes import training_notes
 
 DEFAULT_STRATEGIES = ("auto", "keep-all", BEST_HEURISTIC)
 DEFAULT_POINTS = 10
@@ -116,6 +117,8 @@ def sweep(
     with progress:
         progress.begin(f"reading {source_name(request.source)}")
         loaded = training.load(request, solving.settings.seed)
+        for note in training_notes(loaded.training):
+            progress.announce(note)
         priced = request.price(loaded)
         make_folders(files.all)
         run = SweepRun(priced, solving, PointStore(files.points), fresh=fresh)

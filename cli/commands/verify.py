@@ -113,6 +113,7 @@ def _fields(judgement: Judgement) -> dict[str, Any]:
         "cost": verdict.cost,
         "steps": len(document.schedule.steps),
         "violations": list(judgement.violations),
+        "unchecked": list(judgement.unchecked),
     }
 
 
@@ -134,6 +135,7 @@ def _show(judgement: Judgement, path: str) -> None:
             format_cost(verdict.cost, document.cost_unit),
             f"{format_change(document.overhead)} over the ideal cost ({document.cost_model})",
         ),
+        *(Fact("not checked" if number == 0 else "", shown(claim)) for number, claim in enumerate(judgement.unchecked)),
     ]
     show_facts(shown(judgement.graph.name), facts)
     if wrong:

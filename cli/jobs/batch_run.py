@@ -34,6 +34,7 @@ from ..options.shared import GraphRequest
 from ..options.training import TrainingRequest, training_files
 from ..output.schedule_files import check_model_can_be_written, write_results
 from ..output.solved import solved_fields
+from ..output.training_notes import training_notes
 from .executors import Executor
 from .job_list import Job
 from .job_worker import answer_task, answer_text, certified_answer, read_reply
@@ -94,11 +95,22 @@ class Batch:
                 self._hand_out(waiting)
                 if not self._running or self._over():
                     break
-                done, _ = wait([*self._running, self.stop], return_when=FIRST_COMPLETED)
+                done, _ = wait([*self._running, self.stop, self.executor.lost], return_when=FIRST_COMPLETED)
+                if self.executor.lost in done:
+                    self._give_up(self.executor.lost.result())
+                    break
                 self._take_back(future for future in done if future is not self.stop)
         finally:
             self.executor.close()
         return [self._rows.get(number) or not_run(job) for number, job in enumerate(self.jobs)]
+
+    def _give_up(self, error: BaseException) -> None:
+        """All jobs without a result fail; what is finished is kept."""
+        self._take_back([future for future in self._running if future.done()])
+        self._running.clear()
+        for number, job in enumerate(self.jobs):
+            if number not in self._rows:
+                self._fail(number, job, error)
 
     def _over(self) -> bool:
         return self.stop.done() or (self.fail_fast and any(row.code is not ExitCode.OK for row in self._rows.values()))
@@ -224,7 +236,10 @@ class Batch:
         key = (options.request, options.training, options.solving.settings.seed)
         if self._last_read is None or self._last_read[0] != key:
             self._last_read = None
-            self._last_read = key, options.request.price(options.training.load(options.request, key[2]))
+            loaded = options.training.load(options.request, key[2])
+            for note in training_notes(loaded.training):
+                self.listener.on_note(f"{job.name}: {note.partition(': ')[2]}")
+            self._last_read = key, options.request.price(loaded)
         return self._last_read[1]
 
     def _look_up(self, ready: Ready) -> tuple[Answer, CoreResult] | None:

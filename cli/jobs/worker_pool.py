@@ -12,7 +12,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import TypeVar
@@ -36,13 +36,16 @@ class WorkerPool:
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
+        self.lost: Future[BaseException] = Future()
+        """Never done: a pool that breaks is renewed."""
+        self._failure: BaseException | None = None
         self._open()
 
     def _open(self) -> None:
         context = get_context("spawn")
         leash, self._hand = context.Pipe(duplex=False)
         brake, self._pedal = context.Pipe(duplex=False)
-        with _untold_leaks():
+        with _apart():
             self._pool: Executor = ProcessPoolExecutor(self._workers, mp_context=context, initializer=_follow, initargs=(leash, brake))
 
     def slots(self) -> int:
@@ -50,8 +53,17 @@ class WorkerPool:
         return self._workers
 
     def submit(self, work: Callable[[Given], Made], task: Given) -> Future[Made]:
-        with _without_ctrl_c():
-            return self._pool.submit(work, task)
+        if self._failure is not None:
+            raise self._failure
+        try:
+            with _without_ctrl_c(), _apart():
+                return self._pool.submit(work, task)
+        except BROKEN:
+            raise
+        except (OSError, RuntimeError, MemoryError) as error:
+            # A process or thread could not be started. The pool would not notice, and wait for it at the next task.
+            self._failure = error
+            raise
 
     def stop_soon(self) -> None:
         """Every running task ends with its best result; no new task starts."""
@@ -68,7 +80,8 @@ class WorkerPool:
     def close(self) -> None:
         """Kill all workers, even while they work."""
         self._hand.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        with suppress(RuntimeError):  # of a thread that could not be started
+            self._pool.shutdown(wait=True, cancel_futures=True)
         self._pedal.close()
 
 
@@ -82,18 +95,24 @@ def _without_ctrl_c() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+_CHILDREN = {"PYTHONSAFEPATH": "1", "PYTHONWARNINGS": "ignore:resource_tracker"}
+"""Variables for processes that start here: modules are not imported from the working folder, which may be somebody else's, and the tracker
+of shared resources prints no warnings about what it cleans up after killed workers."""
+
+
 @contextmanager
-def _untold_leaks() -> Iterator[None]:
-    """The tracker of shared resources that starts here prints no warnings about what it cleans up after killed workers."""
-    before = os.environ.get("PYTHONWARNINGS")
-    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker")))
+def _apart() -> Iterator[None]:
+    """Processes started within this context run with these variables."""
+    before = {name: os.environ.get(name) for name in _CHILDREN}
+    os.environ.update({name: ",".join(filter(None, (before[name], value))) for name, value in _CHILDREN.items()})
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["PYTHONWARNINGS"]
-        else:
-            os.environ["PYTHONWARNINGS"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _follow(leash: Connection, brake: Connection) -> None:

@@ -119,7 +119,13 @@ def _with_graph_options(reserve: bool, sizes: bool, function: Function) -> Funct
 
 
 _size_options = (
-    option("--dim", group=PROBLEM, multiple=True, type=DIMENSION, help="Size of a symbolic dimension of an ONNX model; repeatable."),
+    option(
+        "--dim",
+        group=PROBLEM,
+        multiple=True,
+        type=DIMENSION,
+        help="Size of a free dimension of an ONNX model; images[2]=48 if it has no name; repeatable.",
+    ),
     option("--batch-size", group=PROBLEM, type=COUNT, help="Size of the first free dimension of an ONNX model's inputs."),
 )
 

@@ -7,12 +7,28 @@ arguments, because numba compiles a function once more for every constant it is 
 
 from __future__ import annotations
 
+import mmap
 import os
+from contextlib import suppress
 from typing import Any
 
 os.environ.setdefault("NUMBA_OPT", "1")
+_ADDRESS_SPACE = 384 * 2**20
+"""Bytes that numba, LLVM and scipy take when they are imported (320 MiB with numba 0.68)."""
 
-from numba import njit
+
+def _require_address_space() -> None:
+    """OpenBLAS, which scipy loads, waits forever if it cannot reserve its memory. Nothing is used here, only reserved and given back."""
+    try:
+        mmap.mmap(-1, _ADDRESS_SPACE).close()
+    except OSError as error:
+        raise MemoryError(f"{_ADDRESS_SPACE} bytes cannot be reserved for compiled code") from error
+
+
+_require_address_space()
+
+from numba import njit  # noqa: E402
+from numba.core.caching import FunctionCache  # noqa: E402
 
 _compiled: Any = njit
 
@@ -23,10 +39,29 @@ inner = _compiled(no_cpython_wrapper=True, **_options)
 """Called from other kernels only: leaving out the wrapper saves much of the time to compile."""
 
 
+_Kept: Any = FunctionCache
+
+
+class _Cache(_Kept):  # type: ignore[misc]
+    """numba's cache on disk, which fails on files that are damaged: here these are compiled again, and what cannot be kept is not."""
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        try:
+            return super().load_overload(signature, target)
+        except Exception:
+            with suppress(Exception):
+                self.flush()
+            return None
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        with suppress(Exception):
+            super().save_overload(signature, data)
+
+
 def outer(kernel: Any) -> Any:
     """Called from Python too. Only that is cached: it has what it calls compiled in."""
-    try:
-        return _compiled(cache=True, **_options)(kernel)
-    except RuntimeError:
-        # Neither beside the source nor at home can anything be written: compiled afresh by every process, but compiled.
-        return _compiled(**_options)(kernel)
+    compiled = _compiled(**_options)(kernel)
+    # Where neither beside the source nor at home anything can be written, every process compiles it afresh.
+    with suppress(RuntimeError):
+        compiled._cache = _Cache(kernel)
+    return compiled

@@ -24,7 +24,7 @@ def check_writable(path: Path) -> None:
             if not os.access(path, os.W_OK):
                 raise InputError(f"cannot write {path}: permission denied")
             return
-        folder = Path(os.path.realpath(path)).parent
+        folder = _target(path).parent
         if not folder.is_dir():
             raise InputError(f"cannot write {path}: the folder {folder} does not exist; create it")
         if not os.access(folder, os.W_OK | os.X_OK):
@@ -41,26 +41,28 @@ def _try_to_make_a_file(folder: Path) -> None:
     trial.unlink()
 
 
-def atomic_write(path: Path, data: bytes) -> None:
-    """Write to a temporary file beside the target, then rename it over the target. Links are followed; the mode of an old file is kept.
+def atomic_write(path: Path, data: bytes, *, follow_links: bool = True) -> None:
+    """Write to a temporary file beside the target, then rename it over the target. The mode of an old file is kept.
 
-    Devices and pipes (`/dev/null`, `>(...)`) are written to directly: renaming would replace them.
+    A link to a file in the same folder is followed; one that leads out of it is refused, because somebody else may have put it there.
+    Without `follow_links`, a link is replaced. Devices and pipes (`/dev/null`, `>(...)`) are written to directly: renaming would replace
+    them.
     """
     begun = time.perf_counter()
-    _write(path, data)
+    _write(path, data, follow_links)
     _LOG.info("wrote %s: %d bytes in %.3f s", path, len(data), time.perf_counter() - begun)
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes, follow_links: bool) -> None:
     try:
-        if _is_special(path):
+        if follow_links and _is_special(path):
             path.write_bytes(data)
             return
-        target = Path(os.path.realpath(path))
+        target = _target(path) if follow_links else path
         temporary = target.with_name(f".checkmate-{secrets.token_hex(8)}.tmp")
         try:
             with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
-                if target.exists():
+                if target.exists() and not target.is_symlink():
                     os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
                 file.write(data)
                 file.flush()
@@ -72,6 +74,19 @@ def _write(path: Path, data: bytes) -> None:
             raise
     except OSError as error:
         raise _unwritable(path, error) from None
+
+
+def _target(path: Path) -> Path:
+    """The file that is written: the path itself, or what it links to."""
+    target = Path(os.path.realpath(path))
+    if path.is_symlink() and target.parent != Path(os.path.realpath(path.parent)) and not _is_descriptor(path):
+        raise InputError(f"cannot write {path}: it is a link to {target}, in another folder; delete the link, or name the file it leads to")
+    return target
+
+
+def _is_descriptor(path: Path) -> bool:
+    """True for `/dev/stdout` and `/dev/fd/3`, which may lead to a file."""
+    return os.path.abspath(path).startswith(("/dev/", "/proc/"))
 
 
 def _is_special(path: Path) -> bool:

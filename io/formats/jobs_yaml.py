@@ -13,14 +13,14 @@ jobs:
 
 from __future__ import annotations
 
-import glob
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from glob import has_magic
 from pathlib import Path
 from typing import NoReturn
 
 from ...core.errors import InputError
+from .file_patterns import matching_files
 from .strict_json import Fields, check_version, describe, quote, suggestion
 
 VERSION = 1
@@ -68,7 +68,7 @@ def _entry(keys: _Keys, folder: Path) -> JobEntry:
     budgets, strategies = keys.texts("budget"), keys.texts("strategy")
     if not budgets:
         keys.fail("", "the key 'budget' is missing: 8GB, 80%, or a list of budgets")
-    dropped = {path for pattern in excluded for path in _files(pattern, folder)}
+    dropped = {path for pattern in excluded for path in _files(keys, "exclude", pattern, folder)}
     graphs = [path for pattern in patterns for path in _matching(keys, pattern, folder) if path not in dropped]
     if not graphs:
         keys.fail("exclude", "excludes all graphs")
@@ -85,18 +85,17 @@ def _entry(keys: _Keys, folder: Path) -> JobEntry:
 
 
 def _matching(keys: _Keys, pattern: str, folder: Path) -> list[str]:
-    found = _files(pattern, folder)
+    found = _files(keys, "graph", pattern, folder)
     if not found:
-        keys.fail("graph", f"no file {'matches' if glob.has_magic(pattern) else 'is called'} {quote(pattern)} in {str(folder)!r}")
+        keys.fail("graph", f"no file {'matches' if has_magic(pattern) else 'is called'} {quote(pattern)} in {str(folder)!r}")
     return found
 
 
-def _files(pattern: str, folder: Path) -> list[str]:
-    """The files that match a pattern, sorted; `**` matches folders too."""
-    if not glob.has_magic(pattern):
-        path = str(folder / pattern)
-        return [path] if os.path.isfile(path) else []
-    return sorted(str(folder / name) for name in glob.iglob(pattern, root_dir=folder, recursive=True) if os.path.isfile(folder / name))
+def _files(keys: _Keys, key: str, pattern: str, folder: Path) -> list[str]:
+    try:
+        return matching_files(pattern, folder)
+    except InputError as error:
+        keys.fail(key, str(error))
 
 
 class _Keys:

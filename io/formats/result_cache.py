@@ -1,7 +1,8 @@
 """The cache of results: a folder of JSON files, each with a checksum.
 
 The name of a file is a digest of everything that the result depends on, so an entry is never out of date: another graph, budget or version
-has another name. An entry that does not match its checksum or its name is ignored.
+has another name. An entry that does not match its checksum or its name is ignored, and so is a symbolic link: none is followed or written
+through.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -80,7 +82,7 @@ class Cache:
     def get(self, key: str) -> Entry | None:
         """The entry; None if there is none. A damaged entry raises an error, and the caller can solve again."""
         path = self.path_of(key)
-        return read_entry(path) if path.is_file() else None
+        return read_entry(path) if path.is_file() and not _is_linked(path) else None
 
     def put(self, entry: Entry) -> None:
         path = self.path_of(entry.key)
@@ -88,9 +90,11 @@ class Cache:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"cannot create the folder {str(path.parent)!r}: {error.strerror}") from None
+        if path.parent.is_symlink():
+            raise InputError(f"{path.parent} is a link: the cache follows none; delete it")
         sealed = {"key": entry.key, "about": dict(entry.about), "answer": dict(entry.answer)}
         document = {"format": FORMAT, "version": VERSION, "checksum": _checksum(sealed), **sealed}
-        atomic_write(path, json.dumps(document, indent=1, allow_nan=False).encode())
+        atomic_write(path, json.dumps(document, indent=1, allow_nan=False).encode(), follow_links=False)
 
     def entries(self) -> list[Stored]:
         """All files with the name of an entry, newest first."""
@@ -116,8 +120,8 @@ class Cache:
     def _files(self, name: re.Pattern[str]) -> Iterator[Path]:
         """Only our own files: other files in this folder are not touched."""
         for folder in _listed(self.folder):
-            if _FOLDER.fullmatch(folder.name):
-                yield from (path for path in _listed(folder) if name.fullmatch(path.name))
+            if _FOLDER.fullmatch(folder.name) and not folder.is_symlink():
+                yield from (path for path in _listed(folder) if name.fullmatch(path.name) and not path.is_symlink())
 
 
 def read_entry(path: Path) -> Entry:
@@ -145,6 +149,11 @@ def _canonical(content: Mapping[str, object]) -> bytes:
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
 
 
+def _is_linked(path: Path) -> bool:
+    """A link in the cache is not ours: somebody else put it there. The folder of the cache itself may be one."""
+    return path.is_symlink() or path.parent.is_symlink()
+
+
 def _listed(folder: Path) -> list[Path]:
     try:
         return [Path(entry.path) for entry in os.scandir(folder)]
@@ -157,8 +166,9 @@ def _listed(folder: Path) -> list[Path]:
 
 
 def _stored(path: Path) -> Stored | None:
+    """None for what is no file: opening a pipe would wait forever."""
     try:
-        status = path.stat()
+        status = path.lstat()
     except OSError:
         return None
-    return Stored(path.stem, path, status.st_size, status.st_mtime)
+    return Stored(path.stem, path, status.st_size, status.st_mtime) if stat.S_ISREG(status.st_mode) else None

@@ -104,5 +104,7 @@ def _below(node: yaml.Node) -> Iterator[yaml.Node]:
             yield from (key, value)
     elif isinstance(node, yaml.SequenceNode):
         yield from node.value
+    elif isinstance(node, yaml.ScalarNode) and any("\ud800" <= character <= "\udfff" for character in node.value):
+        raise yaml.constructor.ConstructorError(None, None, "half of a character (a lone surrogate)", node.start_mark)
     elif isinstance(node, yaml.ScalarNode) and node.tag != _TEXT and len(node.value) > LONGEST_WORD:
         raise yaml.constructor.ConstructorError(None, None, f"a number of {len(node.value)} characters is too long", node.start_mark)

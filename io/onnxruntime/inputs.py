@@ -10,7 +10,8 @@ import numpy as np
 from onnx import NodeProto, TensorProto, TypeProto
 
 from ...core.errors import InputError
-from ..onnx.proto.stored import check_location, free_inputs
+from ..onnx.proto.external_data import check_location
+from ..onnx.proto.stored import free_inputs
 from ..onnx.proto.tensor_types import shape_of, tensor_of
 from ..onnx.read.reader import OnnxModel
 from .input_ranges import Bounds, Uses

@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +80,57 @@ def test_without_a_scheduler_it_says_so(tmp_path: Path, monkeypatch: pytest.Monk
     nonsense = run(tmp_path, *command, "carrier-pigeon://x")
     assert nonsense.code == 2
     assert nonsense.err.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
+def test_a_scheduler_that_is_gone_ends_the_batch_and_keeps_what_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: signal.Signals
+) -> None:
+    """A frozen one, as one whose machine is gone, keeps its connections: only its silence tells."""
+    monkeypatch.setattr("checkmate.cli.jobs.executors.PATIENCE", 2.0)
+    write_chain(tmp_path, layers=4, name="quick.json")
+    write_chain(tmp_path, layers=60, name="slow.json")
+    slow = "{graph: slow.json, budget: 9, strategy: optimal, gap: 0, time-limit: 100s, name: slow}"
+    write_jobs(tmp_path, f"jobs:\n- {{graph: quick.json, budget: 80%, strategy: linearized-greedy, name: quick}}\n- {slow}\n")
+    found = tmp_path / "scheduler.json"
+    python = [sys.executable, "-P", "-m"]
+    options: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    scheduler = subprocess.Popen(
+        [*python, "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(found)], **options
+    )
+    worker = subprocess.Popen(
+        [*python, "distributed.cli.dask_worker", "--scheduler-file", str(found), "--nthreads", "2", "--no-nanny", "--no-dashboard"],
+        **options,
+        cwd=tmp_path,
+    )
+    quick = tmp_path / "schedules" / "quick.schedule.json"
+
+    def end() -> None:
+        wait_until(quick.exists)
+        time.sleep(0.5)
+        scheduler.send_signal(how)
+
+    ending = threading.Thread(target=end)
+    try:
+        wait_until(found.exists)
+        ending.start()
+        address = json.loads(found.read_text())["address"]
+        ran = run(tmp_path, "batch", "jobs.yaml", "--no-cache", "--json", "--executor", "dask", "--scheduler", address)
+    finally:
+        ending.join()
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+    assert ran.code == 5
+    assert [(job["name"], job["exit_code"]) for job in ran.json["jobs"]] == [("quick", 0), ("slow", 5)]
+    assert "does not answer any more" in ran.json["jobs"][1]["error"]
+    assert quick.exists()
+    assert "Traceback" not in ran.err
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LONGEST_WAIT
+    while not reached() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert reached()

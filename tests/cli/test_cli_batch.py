@@ -202,6 +202,7 @@ class Doomed:
     def __init__(self, deaths: dict[int, int]) -> None:
         self.deaths, self.renewed, self.batches = deaths, 0, 0
         self._lost: list[Future[str]] = []
+        self.lost: Future[BaseException] = Future()
 
     def slots(self) -> int:
         return 2

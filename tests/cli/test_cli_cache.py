@@ -200,3 +200,39 @@ def test_the_default_is_the_users_cache_folder(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("sys.platform", "linux")
     assert default_cache_folder() == Path("/somewhere/checkmate")
     assert Cache(default_cache_folder()).entries() == []
+
+
+def test_links_in_the_cache_are_neither_read_nor_written_through(filled: Path) -> None:
+    """An entry, or a folder of entries, that leads elsewhere is not the cache's."""
+    outside = filled / "outside"
+    outside.mkdir()
+    first, *others = entries(filled)
+    first.rename(outside / first.name)
+    first.symlink_to(outside / first.name)
+    for folder in {path.parent for path in others} - {first.parent}:
+        folder.rename(outside / folder.name)
+        folder.symlink_to(outside / folder.name)
+    before = {path: path.read_bytes() for path in outside.rglob("*.json")}
+    assert cache(filled, "list", "--json").json["entries"] == []
+    ran = run_batch(filled, "--json")
+    assert ran.code == 0
+    assert ran.json["from_cache"] == 0
+    assert {path: path.read_bytes() for path in outside.rglob("*.json")} == before
+
+
+def test_a_pipe_in_place_of_an_entry_is_not_waited_for(filled: Path) -> None:
+    path = entries(filled)[0]
+    path.unlink()
+    os.mkfifo(path)
+    assert len(cache(filled, "list", "--json").json["entries"]) == 3
+    assert run_batch(filled, "-q").code == 0
+
+
+@pytest.mark.parametrize("change", [{"budget_bytes": "many"}, {"budget_bytes": None, "operations": []}, {"status": 7, "key": "x"}, {}])
+def test_an_entry_of_strange_things_is_shown(filled: Path, change: dict[str, object]) -> None:
+    """Its checksum is right, so somebody made it."""
+    path = entries(filled)[0]
+    document = json.loads(path.read_text())
+    path.write_text(sealed(document | {"about": document["about"] | change, "answer": {"run": [], "bound": "high"}}))
+    for arguments in (("list",), ("list", "--json"), ("show", path.stem), ("show", path.stem, "--json")):
+        assert cache(filled, *arguments).code == 0

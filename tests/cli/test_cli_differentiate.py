@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -73,14 +74,21 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, arguments: list[str], words: 
     assert files_in(tmp_path) == {"m.onnx", "hard.onnx"}
 
 
-def test_parameters_without_a_gradient_are_told(tmp_path: Path) -> None:
+def test_parameters_without_a_gradient_are_told_in_one_line(tmp_path: Path) -> None:
     net = Net()
     net.add("MatMul", ["x", net.weight("w", 3, 2)], "y")
-    net.add("MatMul", ["x", net.weight("other", 3, 2)], "z")
-    onnx.save(net.model([tensor("x", 2, 3)], [tensor("y", 2, 2), tensor("z", 2, 2)]), str(tmp_path / "m.onnx"))
-    ran = run(tmp_path, "differentiate", "m.onnx", "--loss", "mse")
-    assert ran.code == 0
-    assert "'other' has no gradient" in ran.err
+    for number in range(5):
+        net.add("MatMul", ["x", net.weight(f"other{number}", 3, 2)], f"z{number}")
+    net.add("Ceil", [net.weight("step", 2)], "up")
+    net.add("Add", ["y", "up"], "s")
+    onnx.save(net.model([tensor("x", 2, 3)], [tensor("s", 2, 2), tensor("z0", 2, 2)]), str(tmp_path / "m.onnx"))
+    for arguments in (("differentiate", "m.onnx"), ("solve", "m.onnx", "--budget", "100%", "--strategy", "keep-all")):
+        ran = run(tmp_path, *arguments, "--loss", "mse")
+        assert ran.code == 0
+        assert ran.err.count("\n") == 1
+        assert (
+            "note: 6 parameters without a gradient: other0, other1, other2 and 2 more (the loss does not depend on them); step (" in ran.err
+        )
 
 
 def test_solve_in_one_go(tmp_path: Path) -> None:
@@ -108,3 +116,33 @@ def test_solving_a_forward_model_says_what_to_add(tmp_path: Path) -> None:
     assert "no backward pass" in ran.err
     assert "--loss cross-entropy" in ran.err
     assert run(tmp_path, "solve", "cnn.onnx", "--budget", "100%", "--freeze", "x").code == 2
+
+
+def test_external_data_that_is_missing_linked_or_no_file(tmp_path: Path) -> None:
+    """Each is one line; a model whose shapes are external too is differentiated like any other."""
+    net = Net()
+    net.add("MatMul", ["x", net.weight("w", 30, 20)], "h")
+    net.add("Reshape", ["h", net.whole("shape", 0, 4, 5)], "y")
+    model = net.model([tensor("x", 2, 30)], [onnx.ValueInfoProto(name="y")])
+    (tmp_path / "in").mkdir()
+    onnx.save(model, str(tmp_path / "in" / "m.onnx"), save_as_external_data=True, location="w.bin", size_threshold=0)
+    arguments = ("differentiate", "in/m.onnx", "--loss", "mse", "-q")
+    assert run(tmp_path, *arguments).code == 0
+    written = {"in", "m.train.onnx", "m.train.params.npz"}
+    assert files_in(tmp_path) == written
+    data = tmp_path / "in" / "w.bin"
+    data.rename(tmp_path / "secret.bin")
+    onnx_only = (tmp_path / "in" / "m.onnx").read_bytes()
+    for prepare, words in (
+        (lambda: None, "'y', made by node 'y_node' (Reshape)"),
+        (lambda: data.symlink_to(tmp_path / "secret.bin"), "is not inside the model's folder"),
+        (lambda: os.mkfifo(data), "is not a regular file"),
+        (lambda: data.write_bytes(b"short"), "external data ends after 5 of"),
+        (lambda: (tmp_path / "in" / "m.onnx").write_bytes(onnx_only.replace(b"w.bin", b"w\0bin")), "is not inside the model's folder"),
+    ):
+        data.unlink(missing_ok=True)
+        prepare()
+        ran = run(tmp_path, *arguments)
+        assert (ran.code, ran.err.count("\n")) == (2, 1)
+        assert words in ran.err
+    assert files_in(tmp_path) == {*written, "secret.bin"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -10,10 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_runs import run, write_chain
+from cli_runs import chain_document, run, write_chain
 
 from checkmate.cli.options.values import parse_dimension, parse_duration, parse_gap
 from checkmate.cli.output.amounts import format_change, format_cost, format_seconds, format_share, shown
+from checkmate.cli.output.render import shortened
 from checkmate.core.errors import InputError
 from checkmate.core.model.units import exact_bytes
 
@@ -85,6 +87,32 @@ def test_no_line_is_wider_than_the_terminal_and_no_figure_is_cut(tmp_path: Path,
     assert "…" not in seen
     if command[0] == "sweep":
         assert "+23.53 %" in seen
+
+
+@pytest.mark.parametrize("columns", [100, 80, 70])
+def test_long_names_are_shortened_in_the_middle(tmp_path: Path, columns: int) -> None:
+    """Where names differ in the middle only, that part is shown."""
+    scope = "model.encoder.layers.{}.attention.self.query.projection.weight_normalization.scope_that_an_exporter_wrote/{}"
+    document = chain_document(6)
+    new = {f"op{number}": scope.format(number, "Add") for number in range(13)}
+    for number, operation in enumerate(document["operations"]):
+        operation |= {"name": new[operation["name"]], "inputs": [new[name] for name in operation["inputs"]], "kind": f"Kind{number % 2}"}
+    document["outputs"] = [new[name] for name in document["outputs"]]
+    (tmp_path / "chain.json").write_text(json.dumps(document))
+    seen = re.sub(r"\x1b\[[0-9;]*m", "", on_a_terminal(tmp_path, "inspect", "chain.json", NO_COLOR="1", COLUMNS=str(columns)))
+    lines = [line.rstrip() for line in seen.splitlines()]
+    assert max(map(len, lines)) <= columns
+    rows = lines[next(number for number, line in enumerate(lines) if line.startswith("Largest values")) + 2 :][:10]
+    assert all("layers." in row and "Kind" in row for row in rows), rows
+    assert len({row.split()[0] for row in rows}) == 10, "different names look different"
+    assert all(name in run(tmp_path, "inspect", "chain.json").out for name in list(new.values())[:3]), "a pipe gets whole names"
+
+
+def test_shortened() -> None:
+    assert shortened("abcdefghij", 10) == "abcdefghij"
+    assert shortened("abcdefghijk", 10) == "abcd…ghijk"
+    assert shortened("abcdefghijk", 10, unicode=False) == "abcd..hijk"
+    assert shortened("at operation abcdefghijk, twice", 10) == "at operation abcd…hijk, twice"
 
 
 @pytest.mark.parametrize(

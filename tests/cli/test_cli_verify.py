@@ -129,3 +129,19 @@ def test_convert_never_overwrites_its_input(tmp_path: Path) -> None:
     assert run(tmp_path, "convert", "chain.json", "chain.json").code == 2
     assert json.loads((tmp_path / "chain.json").read_text()) == chain_document(8)
     assert files_in(tmp_path) == {"chain.json"}
+
+
+def test_what_is_claimed_and_cannot_be_checked_is_said(tmp_path: Path) -> None:
+    """A bound that nobody proved passes, as long as it is not above the cost: the verifier says that it did not check it."""
+    write_chain(tmp_path)
+    assert run(tmp_path, "solve", "chain.json", "--budget", "6", "--strategy", "chen-greedy", "-o", "s.json").code == 0
+    plain = run(tmp_path, "verify", "chain.json", "s.json", "--json").json
+    assert plain["unchecked"] == [], "its bound is the ideal cost, and its costs are those of the graph"
+    document = json.loads((tmp_path / "s.json").read_text())
+    claimed = document["cost"] - 0.5
+    document |= {"bound": claimed, "gap": (document["cost"] - claimed) / document["cost"], "status": "optimal"}
+    (tmp_path / "s.json").write_text(json.dumps(document))
+    checked = run(tmp_path, "verify", "chain.json", "s.json", "--json")
+    assert (checked.code, checked.json["status"]) == (0, "passed")
+    assert [claim.partition(":")[0] for claim in checked.json["unchecked"]] == [f"the bound {claimed:.6g} and the status 'optimal'"]
+    assert "not checked" in run(tmp_path, "verify", "chain.json", "s.json").out

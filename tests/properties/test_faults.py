@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from cli_runs import files_in, run, write_chain
+from places import SAMPLES
 from small_models import mlp
 
 from checkmate.core.errors import InputError
@@ -114,6 +115,28 @@ def test_too_little_memory_is_one_line_and_exit_4(tmp_path: Path) -> None:
     assert "too little memory" in one_line(done, 4)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kilobytes", [700_000, 450_000, 300_000])
+def test_a_limit_on_the_address_space_ends_in_a_result_or_one_line(tmp_path: Path, kilobytes: int) -> None:
+    """`ulimit -v`: OpenBLAS, which scipy loads, waits forever if it cannot have its memory."""
+    for graph in ("resnet.onnx", "chain.onnx"):
+        arguments = ("solve", str(SAMPLES / graph), "--budget", "70%", "--time-limit", "5s", "-q", "-o", "out/")
+        done = limited(tmp_path, address_space(1024 * kilobytes), *arguments)
+        if done.returncode != 0:
+            assert "too little memory" in one_line(done, 4)
+
+
+def test_a_limit_below_what_libraries_need_to_start_is_one_line(tmp_path: Path) -> None:
+    write_chain(tmp_path)
+    done = limited(tmp_path, address_space(150 * 2**20), *SOLVE)
+    assert "too little memory to start: allow at least 251658240" in one_line(done, 4)
+    assert limited(tmp_path, address_space(150 * 2**20), "--version").returncode == 0
+
+
+def address_space(size: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+
+
 def test_libraries_that_run_out_of_memory_in_their_own_words(tmp_path: Path) -> None:
     from checkmate.cli.failures import explain
 
@@ -123,6 +146,7 @@ def test_libraries_that_run_out_of_memory_in_their_own_words(tmp_path: Path) -> 
         MemoryError(),
         RuntimeError("can't start new thread"),
         ImportError("x.so: failed to map segment from shared object"),
+        SystemError("error return without exception set"),
         hidden,
     ):
         assert explain(error)[:2] == (4, "unknown")

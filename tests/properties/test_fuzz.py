@@ -26,7 +26,7 @@ def test_damaged_files_never_do_worse_than_a_complaint(reader: str) -> None:
         (f"python benchmarks/fuzz.py --reader {reader} --case {failure.case} --seed {SEED}", failure.what) for failure in tally.failures
     ] == []
     assert tally.read > CASES // 50, "hardly anything gets past the parser: the damage is too crude"
-    assert tally.refused > CASES // 20
+    assert tally.refused > CASES // 20 or not readers()[reader].refuses
 
 
 def bomb(levels: int) -> str:
@@ -43,6 +43,7 @@ def bomb(levels: int) -> str:
         ("a: &a [*a]", "line 1: not valid YAML: an alias refers to a value that contains it"),
         ("- " * 100_000, "nested too deeply"),
         ("a: " + "1:" * 100_000 + "1", "is too long"),
+        ('jobs: [{graph: g.json, output: "a\\ud800/"}]', "line 1: not valid YAML: half of a character (a lone surrogate)"),
         ("a: " + "7" * 5000, "a number of 5000 characters is too long"),
         ("a: " + "x" * 300_000, "more than 250000 bytes of YAML"),
         ("!!python/object/apply:os.system [ls]", "could not determine a constructor"),

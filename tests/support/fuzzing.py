@@ -57,6 +57,8 @@ class Reader:
     codes: tuple[int, ...] = RESULTS
     read: Callable[[Path], object] | None = None
     """In place of a command, where that would do more than read."""
+    refuses: bool = True
+    """False if damaged files are shown as such, with exit 0."""
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ class Judgement:
     verdict: Verdict
     """Peak and cost as the verifier computed them."""
     violations: tuple[str, ...]
+    unchecked: tuple[str, ...] = ()
+    """What the schedule claims and the verifier cannot check."""
 
     @property
     def passed(self) -> bool:
@@ -101,7 +103,20 @@ def judge_schedule(
         wrong.append(f"the keep-all peak is {everything} bytes, but {document.keep_all_peak_bytes} was claimed")
     if document.bound is not None and document.bound > document.cost * (1 + 1e-9):
         wrong.append(f"the bound {document.bound!r} is above the cost {document.cost!r}, which is impossible")
-    return Judgement(graph, document, limit, verdict, tuple(wrong))
+    return Judgement(graph, document, limit, verdict, tuple(wrong), _unchecked(graph, document, amounts is not None))
+
+
+def _unchecked(graph: Graph, document: ScheduleDocument, priced_here: bool) -> tuple[str, ...]:
+    """A bound is a proof by a solver. Only one that is no higher than the ideal cost needs none: every operation runs at least once."""
+    claims = []
+    if document.bound is not None and document.bound > document.ideal_cost * (1 + 1e-9):
+        claims.append(
+            f"the bound {document.bound:.6g} and the status {document.status.value!r}: that no schedule is cheaper is a solver's proof; "
+            "solve repeats it"
+        )
+    if not priced_here and _amounts_of(graph, document) is document.amounts:
+        claims.append("the costs of the operations: they are those in the schedule file; --costs checks them")
+    return tuple(claims)
 
 
 def _amounts_of(graph: Graph, document: ScheduleDocument) -> tuple[float, ...]:

@@ -147,7 +147,8 @@ class GradientContext:
         while len(node.output) <= index:
             node.output.append("")
         if not node.output[index]:
-            name = self.builder.unused(f"{node.output[0]}/output_{index}")
+            stem = next((output for output in node.output if output), node.name)
+            name = self.builder.unused(f"{stem}/output_{index}")
             node.output[index] = name
             self.builder.tensors.define_outputs(node, [name])
         return str(node.output[index])

@@ -78,6 +78,7 @@ def assembled(parts: Parts) -> TrainingGraph:
         updates=updates,
         state=parts.optimizer.state,
         without_gradient=parts.without_gradient,
+        warnings=tuple(forward.warnings),
         forward_nodes=sum(id(node) in forward_nodes for node in nodes),
     )
 

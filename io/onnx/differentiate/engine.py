@@ -136,10 +136,16 @@ def _readers(nodes: Sequence[NodeProto], trained: frozenset[str]) -> Counter[str
 
 def _unknown(node: NodeProto) -> InputError:
     kind = kind_of(node)
-    if kind in ("If", "Loop", "Scan"):
-        advice = "control flow cannot be differentiated: export the model without it, or freeze the parameters before it with --freeze"
-    elif kind in ("RNN", "LSTM", "GRU"):
-        advice = "recurrent cells cannot be differentiated: export them unrolled, or freeze the parameters before and in them with --freeze"
+    if kind == "If":
+        advice = (
+            "its condition is computed when the model runs: make it a constant (store the inputs that it depends on in the model, as "
+            "initializers), or freeze the parameters before it with --freeze"
+        )
+    elif kind in ("Loop", "Scan"):
+        advice = (
+            "loops cannot be differentiated: export the model with the loop unrolled (in torch, a Python loop over a fixed number of "
+            "steps), or freeze the parameters before it with --freeze"
+        )
     elif "Linear" in kind or kind.startswith(("Q", "Dynamic")):
         advice = "quantized operators cannot be differentiated: train the model before it is quantized"
     else:

@@ -1,4 +1,4 @@
-"""Prepare the forward model: inline functions, convert old operators, set sizes. Weights are referenced, never copied."""
+"""Read the forward model: functions inlined, nodes sorted, sizes set. Weights are referenced, never copied."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, inliner
 
 from ....core.errors import InputError
 from ..build.known_tensors import Tensors
-from ..build.sampling import Samples, Shape, free_symbols, name_free_dimensions
-from ..proto.captures import reads, subgraphs
-from ..proto.dimensions import bind
+from ..build.sampling import Samples, free_symbols, name_free_dimensions
+from ..proto.captures import reads
+from ..proto.dimensions import bind, missing_sizes
 from ..proto.functions import local_functions
 from ..proto.model_file import imported_opsets
 from ..proto.naming import operation_names
 from ..proto.stored import free_inputs
-from .batching import is_fixed, rebatch
-from .upgrade import OLDEST_OPSET, Upgrade, upgraded
+from ..proto.tensor_types import dimensions_of, is_settled
 
+OLDEST_OPSET = 18
+"""The opset of the gradients: reductions take their axes as an input, scatters can add."""
 OLDEST_IR = 8
 """The IR version that opset 18 needs."""
 
@@ -39,15 +40,24 @@ class Forward:
     opsets: dict[str, int]
     ir_version: int
     samples: Samples
+    new_batch: int | None = None
+    """The batch size that was asked for, if the file has another one, as a fixed number."""
     metadata: dict[str, str] = field(default_factory=dict)
+    parameters: frozenset[str] = frozenset()
+    """Stored tensors that are known to be parameters."""
+    constants: frozenset[str] = frozenset()
+    """Stored floating-point tensors that are known to be no parameters."""
+    warnings: list[str] = field(default_factory=list)
+    """What the user should know about the file."""
 
     @property
     def opset(self) -> int:
         return self.opsets[""]
 
-    def shapes(self) -> dict[str, Shape]:
-        tensors = self.tensors()
-        return {name: tensors.shape(name) for name in tensors.names() if tensors.element(name)}
+    def forget_declared_types(self) -> None:
+        """The types that the file declares may be for another size."""
+        self.value_info = []
+        self.outputs = [ValueInfoProto(name=value.name) for value in self.outputs]
 
     def tensors(self) -> Tensors:
         """Types of everything stored, fed and computed."""
@@ -60,20 +70,22 @@ class Forward:
 
 
 def read_forward(model: ModelProto, dims: Mapping[str, int], batch_size: int | None) -> Forward:
-    opsets = imported_opsets(model, "the model")
+    opsets = {"": OLDEST_OPSET} | imported_opsets(model, "the model")
     if model.graph.sparse_initializer:
         raise InputError(f"initializer {model.graph.sparse_initializer[0].values.name!r} is sparse: store it as a dense tensor to train it")
     inputs = [_copied(value) for value in free_inputs(model.graph)]
     nodes = _inlined(model) if local_functions(model) else list(model.graph.node)
     initializers = {tensor.name: tensor for tensor in model.graph.initializer}
-    rebatched = batch_size is not None and is_fixed(inputs)
+    rebatched = batch_size is not None and _is_fixed(inputs)
     dimensions = bind(model.graph, inputs, dims, None if rebatched else batch_size)
     for value in inputs:
         value.type.CopyFrom(dimensions.settled(value.type, value.name))
     name_free_dimensions(inputs)
     samples = Samples(free_symbols(inputs))
     if len(samples.symbols) > samples.most:
-        raise InputError(f"the inputs have {len(samples.symbols)} free dimensions, more than {samples.most}: fix some with --dim NAME=SIZE")
+        raise InputError(
+            f"the inputs have {len(samples.symbols)} free dimensions, more than {samples.most}: set some of {missing_sizes(inputs)}"
+        )
     forward = Forward(
         name=model.graph.name or "model",
         nodes=named_apart(nodes),
@@ -84,17 +96,18 @@ def read_forward(model: ModelProto, dims: Mapping[str, int], batch_size: int | N
         opsets=opsets,
         ir_version=max(model.ir_version, OLDEST_IR),
         samples=samples,
+        new_batch=batch_size if rebatched else None,
         metadata={entry.key: entry.value for entry in model.metadata_props},
     )
     _sort(forward)
-    if batch_size is not None and rebatched:
-        rebatch(forward.inputs, forward.nodes, forward.initializers, batch_size, forward.shapes)
-    if rebatched or dimensions.given:  # declared types of outputs may be for another size
-        forward.value_info = []
-        forward.outputs = [ValueInfoProto(name=value.name) for value in forward.outputs]
-    if forward.opset < OLDEST_OPSET:
-        _upgrade(forward)
+    if dimensions.given:
+        forward.forget_declared_types()
     return forward
+
+
+def _is_fixed(inputs: Sequence[ValueInfoProto]) -> bool:
+    """True if every dimension of the inputs is a number."""
+    return all(is_settled(dimension) for value in inputs for dimension in dimensions_of(value.type))
 
 
 def _copied(value: ValueInfoProto) -> ValueInfoProto:
@@ -164,24 +177,3 @@ def _sort(forward: Forward) -> None:
     if len(order) < len(forward.nodes):
         raise InputError("the graph has a cycle: it cannot be differentiated")
     forward.nodes = [forward.nodes[index] for index in order]
-
-
-def _upgrade(forward: Forward) -> None:
-    tensors = forward.tensors()
-    names = tensors.names()
-    sizes = {name: tensors.shape(name) for name in names if tensors.is_float(name)}
-    upgrade = Upgrade(
-        forward.opset,
-        {name: len(shape) for name, shape in sizes.items()},
-        {name: [size if isinstance(size, int) else 0 for size in shape] for name, shape in sizes.items()},
-        {name: tensors.element(name) for name in sizes},
-    )
-    for node in forward.nodes:
-        if any(True for _ in subgraphs(node)):
-            raise InputError(
-                f"node {node.name!r} ({node.op_type}) holds a subgraph of opset {forward.opset}: "
-                f"convert the model to opset {OLDEST_OPSET} with onnx.version_converter first"
-            )
-    forward.nodes = upgraded(upgrade, forward.nodes)
-    forward.initializers |= {tensor.name: tensor for tensor in upgrade.constants}
-    forward.opsets = {**forward.opsets, "": OLDEST_OPSET}

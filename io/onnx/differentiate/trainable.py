@@ -49,7 +49,7 @@ def find_parameters(forward: Forward, tensors: Tensors, options: TrainingOptions
         if parameter.name in statistics:
             chosen.append(_with_role(parameter, Role.STATISTIC))
         elif parameter.name in movable:
-            role = _role(parameter, options)
+            role = _role(parameter, options, is_weight=_is_weight(forward, parameter))
             if role is not None:
                 chosen.append(_with_role(parameter, role))
     return chosen
@@ -59,15 +59,22 @@ def found_names(found: Sequence[Parameter]) -> list[str]:
     return [parameter.name for parameter in found]
 
 
-def _role(parameter: Parameter, options: TrainingOptions) -> Role | None:
+def _role(parameter: Parameter, options: TrainingOptions, *, is_weight: bool) -> Role | None:
     """The role of a parameter; None for a constant of the model that is not a weight."""
     if any(fnmatchcase(parameter.name, pattern) for pattern in options.freeze):
         return Role.FROZEN
     if options.train:
         if any(fnmatchcase(parameter.name, pattern) for pattern in options.train):
             return Role.TRAINED
-        return Role.FROZEN if _looks_like_weight(parameter) else None
-    return Role.TRAINED if _looks_like_weight(parameter) else None
+        return Role.FROZEN if is_weight else None
+    return Role.TRAINED if is_weight else None
+
+
+def _is_weight(forward: Forward, parameter: Parameter) -> bool:
+    """As the file says; most files say nothing."""
+    if parameter.name in forward.parameters:
+        return True
+    return parameter.name not in forward.constants and _looks_like_weight(parameter)
 
 
 def _looks_like_weight(parameter: Parameter) -> bool:

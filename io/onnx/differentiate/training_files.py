@@ -11,14 +11,14 @@ from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 from onnx import ModelProto, TensorProto, numpy_helper
-from onnx.external_data_helper import load_external_data_for_tensor
 
 from ....core.errors import InputError
 from ...formats.atomic import atomic_write
 from ...formats.content import Content
 from ..proto.external import save_model
-from ..proto.model_file import load_model, one_line
-from ..proto.stored import Array, check_location
+from ..proto.external_data import check_location
+from ..proto.model_file import load_model
+from ..proto.stored import Array, external_array, shape_numbers
 from .training_graph import differentiate
 from .training_options import Parameter, TrainingGraph, TrainingOptions
 
@@ -53,9 +53,20 @@ def differentiate_source(
         content = Content.from_stream(stdin or sys.stdin.buffer) if source == "-" else Content.from_path(Path(source))
     model = load_model(content.path or content.received or b"", content.where)
     try:
+        if content.path is not None:
+            _bring_in_shapes(model, content.path.parent)
         return Differentiated(differentiate(model, options), content.path)
     except InputError as error:
         raise InputError(f"{content.where}: {error}") from None
+
+
+def _bring_in_shapes(model: ModelProto, folder: Path) -> None:
+    """Check all external data, and store the small tensors that may determine shapes in the model itself."""
+    for tensor in model.graph.initializer:
+        if tensor.data_location == TensorProto.EXTERNAL:
+            numbers = shape_numbers(tensor, folder)
+            if numbers is not None:
+                tensor.CopyFrom(numpy_helper.from_array(numbers, tensor.name))
 
 
 def _npz(arrays: dict[str, Array]) -> bytes:
@@ -78,13 +89,11 @@ def _array(parameter: Parameter, source: Path | None) -> Array:
     stored = parameter.stored
     if stored is None or stored.data_location != TensorProto.EXTERNAL:
         return parameter.array()
-    check_location(stored)
     if source is None:
         raise InputError(f"parameter {parameter.name!r} is in an external file, which standard input cannot provide; give a model file")
-    copy = TensorProto()
-    copy.CopyFrom(stored)
-    try:
-        load_external_data_for_tensor(copy, str(source.parent))
-        return np.asarray(numpy_helper.to_array(copy))
-    except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(f"parameter {parameter.name!r} cannot be read from its external file: {one_line(error)}") from None
+    numbers = external_array(stored, source.parent)
+    if numbers is None:
+        raise InputError(
+            f"parameter {parameter.name!r} is in an external file that is missing: {source.parent / check_location(stored)}; put it there"
+        )
+    return numbers

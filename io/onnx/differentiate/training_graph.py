@@ -10,13 +10,14 @@ from ....core.errors import InputError
 from ..build.builder import GraphBuilder
 from ..proto.captures import reads
 from .assembly import Parts, assembled
+from .branches import condition_inputs, weights_in_subgraphs
 from .choices import MODES, OPTIMIZERS
 from .engine import Backward
-from .expansion import expand_composites
-from .forward_model import Forward, read_forward
+from .forward_model import Forward
 from .loss_graphs import add_loss
 from .modes import Statistics, set_batch_norm, set_dropout
 from .optimizers import Optimizer
+from .preparation import prepared
 from .splitting import split_losses
 from .trainable import find_parameters
 from .training_options import Parameter, Role, TrainingGraph, TrainingOptions
@@ -25,8 +26,7 @@ from .training_options import Parameter, Role, TrainingGraph, TrainingOptions
 def differentiate(model: ModelProto, options: TrainingOptions) -> TrainingGraph:
     """Add a loss, its gradients with respect to the parameters, and the updates."""
     _check(options)
-    forward = read_forward(model, options.dims, options.batch_size)
-    expand_composites(forward)
+    forward = prepared(model, options)
     tensors = forward.tensors()
     parameters = find_parameters(forward, tensors, options)
     statistics = set_batch_norm(forward, tensors, options.batch_norm)
@@ -43,7 +43,7 @@ def differentiate(model: ModelProto, options: TrainingOptions) -> TrainingGraph:
 
     trained = [parameter.name for parameter in parameters if parameter.role is Role.TRAINED]
     if not trained:
-        raise InputError("the model has no parameter to train: no floating-point weight is stored in it, or all are frozen")
+        raise InputError(f"the model has no parameter to train: {_why_nothing_to_train(forward, parameters)}")
     optimizer = Optimizer(builder, options)
     gradients: dict[str, str] = {}
 
@@ -108,7 +108,21 @@ def _running_statistics(builder: GraphBuilder, statistics: Sequence[Statistics],
     return updates
 
 
+def _why_nothing_to_train(forward: Forward, parameters: Sequence[Parameter]) -> str:
+    if any(parameter.role is Role.FROZEN for parameter in parameters):
+        return "all are frozen; --train and --freeze choose them"
+    hidden, holder = weights_in_subgraphs(forward)
+    if not hidden:
+        return "no floating-point weight is stored in it"
+    where = f"its {hidden} weights are used inside the subgraphs of {holder.op_type} node {holder.name!r}"
+    if holder.op_type != "If":
+        return f"{where}, which cannot be differentiated: export the model with the loop unrolled"
+    inputs = condition_inputs(forward, holder)
+    which = f"depends on the input {' and '.join(map(repr, inputs[:3]))}" if inputs else "is computed when the model runs"
+    return f"{where}, whose condition {which}: store a value for it in the model, as an initializer, so that one branch can be chosen"
+
+
 def _why_none(forward: Forward, name: str, nodes: Sequence[NodeProto]) -> str:
     if not any(name in reads(node) for node in nodes):
-        return "the loss does not depend on it"
-    return "the loss depends on it only through steps, counts or comparisons, which have no gradient"
+        return "the loss does not depend on them"
+    return "the loss depends on them only through steps, counts or comparisons, which have no gradient"

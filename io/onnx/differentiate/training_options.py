@@ -98,5 +98,7 @@ class TrainingGraph:
     """Further inputs of the optimizer, with their initial values."""
     without_gradient: Mapping[str, str] = field(default_factory=dict)
     """Parameters that look like weights but have no gradient -> the reason."""
+    warnings: tuple[str, ...] = ()
+    """What the user should know: the file is not what it was made from."""
     forward_nodes: int = 0
     """How many of the model's nodes make the loss; the rest is the backward pass and the update."""

@@ -16,9 +16,6 @@ from ..proto.attributes import find, integer, integers
 from ..proto.model_file import plain_domain
 from ..proto.stored import Array
 
-OLDEST_OPSET = 18
-"""The opset of the gradients: reductions take their axes as an input, scatters can add."""
-
 
 class Upgrade:
     """One pass over the nodes; new constants are collected beside them."""

@@ -1,14 +1,16 @@
 """Symbolic dimensions and their sizes.
 
-A size that is only known when the model runs is a name such as `N`, or missing. `--dim N=32` sets every `N` in the file, `--batch-size 32`
-sets the first dimension of the graph inputs that is still free. Exporters also write sums and products of names (`2*seq`, `past + seq`),
-which are computed from the sizes of the names.
+A size that is only known when the model runs is a name such as `N`, or missing. `--dim N=32` sets every `N` in the file,
+`--dim images[2]=48` sets axis 2 of the input `images`, `--batch-size 32` sets the first dimension of the graph inputs that is still free.
+Exporters also write sums and products of names (`2*seq`, `past + seq`), which are computed from the sizes of the names.
 """
 
 from __future__ import annotations
 
 import ast
 import operator
+import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,6 +22,7 @@ from .model_file import one_line
 from .tensor_types import Dimension, dimensions_of, is_settled, tensor_of
 
 LARGEST_DIMENSION = 2**48
+_PLACE = re.compile(r"(.+)\[([0-9]{1,4})\]", re.DOTALL)
 _LONGEST_EXPRESSION = 120
 _MOST_NAMES = 20
 
@@ -40,6 +43,8 @@ class Dimensions:
     by_name: Mapping[str, int]
     nameless: Mapping[tuple[str, int], int]
     """Sizes for dimensions of graph inputs that have no name, by input and axis."""
+    batch_given: bool = False
+    """True if one of them was set by --batch-size."""
 
     @property
     def given(self) -> bool:
@@ -72,17 +77,88 @@ def is_symbolic(type_: TypeProto) -> bool:
 def bind(graph: GraphProto, inputs: Sequence[ValueInfoProto], dims: Mapping[str, int], batch_size: int | None) -> Dimensions:
     """Check the user's sizes against the dimensions of the file. `inputs` are the graph inputs that are not initializers."""
     names = list(dict.fromkeys(_names(value.type for group in (inputs, graph.output, graph.value_info) for value in group)))
+    by_name: dict[str, int] = {}
+    nameless: dict[tuple[str, int], int] = {}
     for name, size in dims.items():
-        if name not in names:
-            known = f"the symbolic dimensions are {', '.join(names[:_MOST_NAMES])}" if names else "the model has no symbolic dimensions"
+        place = None if name in names else _place(name, inputs)
+        if name in names:
+            by_name[name] = size
+        elif place is not None:
+            _set_place(f"--dim {name}={size}", inputs, place, size, by_name, nameless)
+        else:
+            free = names + [place_name(*found) for found in _nameless_places(inputs)]
+            known = f"the free dimensions are {', '.join(free[:_MOST_NAMES])}" if free else "the model has no free dimensions"
             raise InputError(one_line(f"--dim {name}={size}: the model has no dimension {name!r}; {known}"))
         _check_size(f"--dim {name}={size}", size, least=0)
-    by_name = dict(dims)
-    nameless: dict[tuple[str, int], int] = {}
     if batch_size is not None:
         _check_size(f"--batch-size {batch_size}", batch_size, least=1)
         _settle_first_free(inputs, batch_size, by_name, nameless)
-    return Dimensions(by_name, nameless)
+    return Dimensions(by_name, nameless, batch_size is not None)
+
+
+def place_name(graph_input: str, axis: int) -> str:
+    """How the user names a dimension that has no name."""
+    return f"{graph_input}[{axis}]"
+
+
+def _place(text: str, inputs: Sequence[ValueInfoProto]) -> tuple[str, int] | None:
+    """The input and axis that `images[2]` stands for."""
+    found = _PLACE.fullmatch(text)
+    if found is None or not any(value.name == found.group(1) for value in inputs):
+        return None
+    return found.group(1), int(found.group(2))
+
+
+def _set_place(
+    option: str,
+    inputs: Sequence[ValueInfoProto],
+    place: tuple[str, int],
+    size: int,
+    by_name: dict[str, int],
+    nameless: dict[tuple[str, int], int],
+) -> None:
+    """Set the dimension of one input; if it has a name, everything of this name."""
+    name, axis = place
+    type_ = next(value.type for value in inputs if value.name == name)
+    dimensions = list(dimensions_of(type_))
+    if axis >= len(dimensions):
+        raise InputError(one_line(f"{option}: the input {name!r} has no axis {axis}; its shape is {described(type_)}"))
+    dimension = dimensions[axis]
+    if is_settled(dimension) and dimension.dim_value != size:
+        raise InputError(one_line(f"{option}: axis {axis} of {name!r} is {dimension.dim_value} in the file ({described(type_)})"))
+    if dimension.dim_param:
+        by_name[dimension.dim_param] = size
+    elif not is_settled(dimension):
+        nameless[place] = size
+
+
+def missing_sizes(inputs: Sequence[ValueInfoProto], *, batch_given: bool = False) -> str:
+    """The options that set every dimension that is still free, in one line to paste."""
+    plain = dict.fromkeys(name for name in _names(value.type for value in inputs) if _is_name(name))
+    options = [f"--dim {shlex.quote(f'{name}=...')}" for name in plain]
+    places = list(_nameless_places(inputs))
+    first = next(iter(places), None)
+    if first is not None and not batch_given and not _has_named_before(inputs, first):
+        options.insert(0, "--batch-size ...")
+        places = [place for place in places if place[1] != first[1]]
+    return " ".join([*options, *(f"--dim {shlex.quote(f'{place_name(*place)}=...')}" for place in places)])
+
+
+def _has_named_before(inputs: Sequence[ValueInfoProto], place: tuple[str, int]) -> bool:
+    """True if --batch-size would set a named dimension, which comes before the first one without a name."""
+    for value in inputs:
+        for axis, dimension in enumerate(dimensions_of(value.type)):
+            if (value.name, axis) == place:
+                return False
+            if dimension.dim_param:
+                return True
+    return False
+
+
+def _is_name(text: str) -> bool:
+    """False for expressions such as `2*seq`, whose size follows from those of the names in it."""
+    tree = _parsed(text)
+    return tree is None or not isinstance(tree, ast.BinOp)
 
 
 def _settle_first_free(inputs: Sequence[ValueInfoProto], size: int, by_name: dict[str, int], nameless: dict[tuple[str, int], int]) -> None:
@@ -91,10 +167,12 @@ def _settle_first_free(inputs: Sequence[ValueInfoProto], size: int, by_name: dic
         for axis, dimension in enumerate(dimensions_of(value.type)):
             if is_settled(dimension) or (dimension.dim_param and _evaluate(dimension.dim_param, by_name) is not None):
                 continue
+            if (value.name, axis) in nameless:
+                continue
             if dimension.dim_param:
                 by_name[dimension.dim_param] = size
             else:
-                nameless.update({place: size for place in _nameless_places(inputs) if place[1] == axis})
+                nameless.update({place: size for place in _nameless_places(inputs) if place[1] == axis and place not in nameless})
             return
     shapes = ", ".join(f"{value.name}: {described(value.type)}" for value in inputs[:3]) or "there are none"
     raise InputError(one_line(f"--batch-size {size}: no graph input has a free dimension ({shapes}); leave the option out"))
@@ -108,14 +186,14 @@ def _nameless_places(inputs: Iterable[ValueInfoProto]) -> Iterator[tuple[str, in
 
 
 def described(type_: TypeProto) -> str:
-    """`1x3x?xwidth`."""
+    """`batch x 3 x ? x width`."""
     tensor = tensor_of(type_)
     if tensor is None or not tensor.HasField("shape"):
         return "no shape"
     parts = (
         dimension.dim_param or (str(dimension.dim_value) if dimension.HasField("dim_value") else "?") for dimension in tensor.shape.dim
     )
-    return "x".join(parts) or "a scalar"
+    return " x ".join(parts) or "a scalar"
 
 
 def _check_size(option: str, size: int, *, least: int) -> None:

@@ -22,7 +22,9 @@ def load_model(source: Path | bytes, label: str) -> ModelProto:
         raise InputError(f"{label}: the file is empty")
     try:
         model: ModelProto = ModelProto.FromString(data)
-    except DecodeError:
+    except DecodeError as error:
+        if "alloc" in str(error):
+            raise MemoryError(str(error)) from None
         what = "JSON" if data.lstrip()[:1] in (b"{", b"[") else "not an ONNX file, or a truncated one"
         raise InputError(f"{label}: cannot be read as ONNX: this looks like {what}") from None
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):

@@ -1,13 +1,10 @@
-"""Tensors stored in the file: their sizes, and the contents of the few that determine shapes. Weights are never read.
-
-External data must be inside the model's folder, so that a model cannot make checkmate read other files.
-"""
+"""Tensors stored in the file: their sizes, and the contents of the few that determine shapes. Weights are never read."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +13,7 @@ from onnx import GraphProto, TensorProto, ValueInfoProto, numpy_helper
 
 from ....core.errors import InputError
 from .elements import BOOL, DOUBLE, FLOAT, FLOAT16, INT32, INT64, STRING, tensor_bytes
+from .external_data import check_external, read_external
 from .model_file import one_line
 
 _LARGEST_SHAPE_TENSOR = {INT32: 1024, INT64: 1024, BOOL: 1024, FLOAT: 16, FLOAT16: 16, DOUBLE: 16}
@@ -44,16 +42,19 @@ def stored_bytes(tensor: TensorProto) -> int:
 def shape_numbers(tensor: TensorProto, folder: Path | None) -> Array | None:
     """The contents of a tensor that may determine a shape; None for weights, and for missing external data."""
     external = tensor.data_location == TensorProto.EXTERNAL
-    location = check_location(tensor) if external else None
+    if external:
+        check_external(tensor, folder)
     if not may_say_shape(tensor.data_type, tensor.dims):
         return None
-    if location is not None:
-        raw = None if folder is None else _external_bytes(tensor, location, folder)
-        if raw is None:
-            return None
-        copy = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=raw)
-        tensor = copy
-    return array_of(tensor)
+    return external_array(tensor, folder) if external else array_of(tensor)
+
+
+def external_array(tensor: TensorProto, folder: Path | None) -> Array | None:
+    """The contents of a tensor with external data; None if the file is missing."""
+    data = None if folder is None else read_external(tensor, folder)
+    if data is None:
+        return None
+    return array_of(TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=data))
 
 
 def array_of(tensor: TensorProto) -> Array:
@@ -62,37 +63,6 @@ def array_of(tensor: TensorProto) -> Array:
         return np.asarray(numpy_helper.to_array(tensor))
     except (ValueError, TypeError, KeyError) as error:
         raise InputError(f"tensor {tensor.name!r} is damaged: {one_line(error)}") from None
-
-
-def check_location(tensor: TensorProto) -> PurePosixPath:
-    """The path of external data, relative to the model's folder; never outside it."""
-    entries = {entry.key: entry.value for entry in tensor.external_data}
-    location = PurePosixPath(entries.get("location", "").replace("\\", "/"))
-    if location == PurePosixPath() or location.is_absolute() or ".." in location.parts or ":" in location.parts[0]:
-        raise InputError(f"tensor {tensor.name!r}: external data at {str(location)!r} is not inside the model's folder")
-    return location
-
-
-def _external_bytes(tensor: TensorProto, location: PurePosixPath, folder: Path) -> bytes | None:
-    entries = {entry.key: entry.value for entry in tensor.external_data}
-    path = folder / location
-    expected = stored_bytes(tensor)
-    try:
-        if not path.resolve().is_relative_to(folder.resolve()):
-            raise InputError(f"tensor {tensor.name!r}: external data at {str(location)!r} is not inside the model's folder")
-        offset, length = int(entries.get("offset") or 0), int(entries.get("length") or expected)
-        if offset < 0 or length != expected:
-            raise InputError(f"tensor {tensor.name!r}: external data of {length} bytes at {offset}, but its shape takes {expected}")
-        with path.open("rb") as file:
-            file.seek(offset)
-            raw = file.read(length)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, OverflowError) as error:
-        raise InputError(f"tensor {tensor.name!r}: external data cannot be read: {one_line(error)}") from None
-    if len(raw) != expected:
-        raise InputError(f"tensor {tensor.name!r}: external data ends after {len(raw)} of {expected} bytes")
-    return raw
 
 
 def free_inputs(graph: GraphProto) -> list[ValueInfoProto]:

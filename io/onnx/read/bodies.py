@@ -32,6 +32,8 @@ class Inside:
     workspace: int = 0
     troubles: Sequence[str] = ()
     """Why a type is unknown."""
+    impossible: bool = False
+    """It cannot run, because sizes contradict each other."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""Sizes of sequences and optionals. Their types do not say how many tensors they contain, but the node that makes one often does."""
+"""Sizes of sequences and optionals. Their types do not say how many tensors they contain, but the node that makes one often does.
+
+Where the elements of a sequence are known one by one (`torch.chunk` and `torch.split` become SplitToSequence and SequenceAt), so is the
+type of what SequenceAt takes out of it.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 from onnx import NodeProto, TypeProto
 
+from ..proto.attributes import integer
 from ..proto.elements import ELEMENT_BITS
-from ..proto.tensor_types import is_settled, type_bytes
+from ..proto.stored import Array
+from ..proto.tensor_types import is_settled, shape_of, tensor_of, tensor_type, type_bytes
 from .scope import Scope
 
+_MOST_PARTS = 4096
+"""Sequences with more elements are not followed one by one."""
 _Rule = Callable[[NodeProto, Scope], int | None]
 
 
@@ -53,6 +61,54 @@ def container_bytes(node: NodeProto, scope: Scope) -> int | None:
     """Bytes of the sequence or optional a standard node makes."""
     rule = _RULES.get(node.op_type)
     return None if rule is None else rule(node, scope)
+
+
+def split_sizes(node: NodeProto, shape: tuple[int, ...], stated: Array | None) -> list[int] | None:
+    """How SplitToSequence divides its axis. `stated` is its second input; without that input, every part has size 1."""
+    axis = integer(node, "axis", 0)
+    if not -len(shape) <= axis < len(shape):
+        return None
+    whole = shape[axis]
+    if len(node.input) < 2 or not node.input[1]:
+        return [1] * whole if whole <= _MOST_PARTS else None
+    if stated is None:
+        return None
+    if stated.ndim:
+        sizes = [int(size) for size in stated]
+        return sizes if sum(sizes) == whole and min(sizes, default=0) >= 0 else None
+    each = int(stated)
+    if each < 1 or whole > each * _MOST_PARTS:
+        return None
+    return [min(each, whole - start) for start in range(0, whole, each)]
+
+
+def solve_sequence(node: NodeProto, scope: Scope, types: dict[str, TypeProto]) -> None:
+    """Remember the elements of a sequence that is made, and state the type of an element that is taken out."""
+    if not node.input or not node.output:
+        return
+    source = scope.types.get(node.input[0])
+    match node.op_type:
+        case "SequenceConstruct":
+            if all(name in scope.types for name in node.input):
+                scope.elements[node.output[0]] = [scope.types[name] for name in node.input]
+        case "Identity" if node.input[0] in scope.elements:
+            scope.elements[node.output[0]] = scope.elements[node.input[0]]
+        case "SplitToSequence" if source is not None:
+            scope.elements[node.output[0]] = _parts(node, source, scope.numbers.get(node.input[1]) if len(node.input) > 1 else None)
+        case "SequenceAt" if len(node.input) > 1:
+            place, elements = scope.numbers.get(node.input[1]), scope.elements.get(node.input[0], [])
+            if place is not None and place.size == 1 and -len(elements) <= int(place.reshape(-1)[0]) < len(elements):
+                types[node.output[0]] = elements[int(place.reshape(-1)[0])]
+
+
+def _parts(node: NodeProto, source: TypeProto, stated: Array | None) -> list[TypeProto]:
+    tensor, shape = tensor_of(source), shape_of(source)
+    sizes = None if shape is None else split_sizes(node, shape, stated)
+    if tensor is None or shape is None or sizes is None:
+        return []
+    axis = integer(node, "axis", 0) % len(shape)
+    squeezed = (len(node.input) < 2 or not node.input[1]) and integer(node, "keepdims", 1) == 0
+    return [tensor_type(tensor.elem_type, (*shape[:axis], *(() if squeezed else (size,)), *shape[axis + 1 :])) for size in sizes]
 
 
 def solve_concatenation(node: NodeProto, scope: Scope, type_: TypeProto) -> None:

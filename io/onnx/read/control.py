@@ -52,8 +52,9 @@ def _call(model: Model, scope: Scope, node: NodeProto, function: FunctionProto, 
 
 
 def _if(model: Model, scope: Scope, node: NodeProto, describe: Describe) -> Inside:
-    """Both branches must make the same shapes, unless it is known which one runs."""
+    """Both branches must make the same shapes, unless it is known which one runs; one whose sizes contradict each other cannot run."""
     branches: list[Body] = []
+    impossible: list[bool] = []
     troubles: list[str] = []
     for branch in ("then_branch", "else_branch"):
         attribute = find(node, branch)
@@ -62,11 +63,14 @@ def _if(model: Model, scope: Scope, node: NodeProto, describe: Describe) -> Insi
         inner = subgraph_scope(model, scope, attribute.g)
         branches.append(read_subgraph(model, inner, scope, attribute.g, describe))
         troubles += inner.troubles or ()
+        impossible.append(inner.impossible)
     then, other = branches
     condition = scope.truth(node.input[0]) if node.input else None
+    if condition is None and impossible[0] != impossible[1]:
+        condition = impossible[1]
     if condition is None:
         outputs = [first if agree(first, second) else None for first, second in zip(then.outputs, other.outputs, strict=False)]
         troubles.append("its branches make different shapes")
     else:
         outputs = then.outputs if condition else other.outputs
-    return Inside(by_name(node.output, outputs), None, max(then.workspace, other.workspace), troubles)
+    return Inside(by_name(node.output, outputs), None, max(then.workspace, other.workspace), troubles, all(impossible))

@@ -38,11 +38,22 @@ def folded(
     """The values that a standard node makes, if they can be computed; `made` are the known types of its outputs."""
     if node.op_type in ("Shape", "Size"):
         return _folded_shape(node, types)
+    if node.op_type == "CastLike":
+        node = _as_cast(node, made)
     if node.op_type not in _FOLDABLE or not all(name in numbers for name in node.input if name) or not any(node.input):
         return {}
     if not all(_is_small(node, made.get(name)) for name in node.output if name):
         return {}
     return _evaluated(node, opset, {name: numbers[name] for name in node.input if name})
+
+
+def _as_cast(node: NodeProto, made: Mapping[str, TypeProto]) -> NodeProto:
+    """CastLike as Cast: of its second input, which may be computed when the model runs, only the type matters."""
+    type_ = made.get(node.output[0]) if node.output else None
+    tensor = None if type_ is None else tensor_of(type_)
+    if tensor is None:
+        return node
+    return helper.make_node("Cast", node.input[:1], node.output, to=tensor.elem_type)
 
 
 def _is_small(node: NodeProto, type_: TypeProto | None) -> bool:

@@ -22,6 +22,7 @@ from ..proto.naming import operation_names
 from ..proto.randomness import Randomness
 from ..proto.stored import Array, free_inputs
 from ..proto.tensor_types import shape_of, type_bytes
+from .joint_graphs import with_backward_pass
 from .runtime_view import RuntimeView
 from .scope import Model, Scope
 from .translate import describe
@@ -87,6 +88,7 @@ def _read(
     scope.declare(proto.graph.output)
     outputs = [value.name for value in proto.graph.output]
     specs = describe(model, scope, proto.graph.node, outputs)
+    specs = with_backward_pass(specs, {value.name for value in inputs}, outputs, scope.types)
     made = {value.name for spec in specs for value in spec.outputs}
     computed = [output for output in outputs if output in made or output not in scope.types]
     graph = assemble(name or (path.stem if path else proto.graph.name) or "model", specs, computed, scope.fixed)
@@ -117,4 +119,4 @@ def _add_inputs(scope: Scope, model: Model, view: RuntimeView, inputs: list[Valu
             if shape_of(value.type) is None:
                 view.types[value.name] = value.type
     if open_:
-        raise free_inputs_error(open_)
+        raise free_inputs_error(open_, batch_given=model.dimensions.batch_given)

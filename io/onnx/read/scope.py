@@ -17,7 +17,7 @@ from ..proto.dimensions import Dimensions
 from ..proto.elements import FLOAT, INT64, STRING
 from ..proto.functions import FunctionKey
 from ..proto.randomness import Randomness
-from ..proto.stored import Array, check_location, shape_numbers, stored_bytes
+from ..proto.stored import Array, shape_numbers, stored_bytes
 from ..proto.tensor_types import tensor_type, type_bytes
 
 if TYPE_CHECKING:
@@ -51,6 +51,10 @@ class Scope:
     """Bytes of stored tensors, by kind."""
     relied: set[str] = field(default_factory=set)
     """Computed tensors whose size is known only because the file states it."""
+    elements: dict[str, list[TypeProto]] = field(default_factory=dict)
+    """The types of the elements of sequences, where each is known."""
+    impossible: bool = False
+    """True inside a function or subgraph if sizes contradict each other, so that it cannot run."""
     troubles: list[str] | None = None
     """Unknown sizes inside functions and subgraphs. They are no error, because only the outputs must be known."""
 
@@ -116,8 +120,6 @@ class Scope:
                 self.define_new(name, tensor_type(STRING, shape), sum(map(len, texts)), "constants")
 
     def _add_tensor(self, name: str, tensor: TensorProto, folder: Path | None, kind: str) -> None:
-        if tensor.data_location == TensorProto.EXTERNAL:
-            check_location(tensor)
         self.define_new(name, tensor_type(tensor.data_type, tensor.dims), stored_bytes(tensor), kind)
         numbers = shape_numbers(tensor, folder)
         if numbers is not None:

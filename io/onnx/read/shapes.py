@@ -11,6 +11,7 @@ from functools import cache
 
 from onnx import NodeProto, OperatorSetIdProto, TypeProto, checker, defs, helper, numpy_helper, shape_inference
 
+from ..proto.attributes import find
 from ..proto.captures import reads
 from ..proto.elements import BOOL
 from ..proto.model_file import one_line, plain_domain
@@ -34,6 +35,8 @@ def inferred_types(node: NodeProto, scope: Scope, ir_version: int) -> dict[str, 
     if schema is None:
         return {}
     _check_attributes(node)
+    if node.op_type == "STFT" and not domain:
+        node = _with_default(node, "onesided", 1)
     types = {name: scope.types[name] for name in reads(node) if name in scope.types}
     numbers = {name: numpy_helper.from_array(scope.numbers[name], name) for name in node.input if name and name in scope.numbers}
     try:
@@ -53,6 +56,16 @@ def _check_attributes(node: NodeProto) -> None:
             raise ContradictionError(f"its attribute {attribute.name} is {attribute.i}")
         if attribute.name == "num_outputs" and node.op_type == "Split" and attribute.i != len(node.output):
             raise ContradictionError(f"its attribute num_outputs is {attribute.i}, but it has {len(node.output)} outputs")
+
+
+def _with_default(node: NodeProto, name: str, value: int) -> NodeProto:
+    """With an attribute stated whose default onnx's inference (1.23) takes for 0; for onnxruntime it is what the standard says."""
+    if find(node, name) is not None:
+        return node
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    copy.attribute.append(helper.make_attribute(name, value))
+    return copy
 
 
 @cache
@@ -103,4 +116,4 @@ def _broadcast(first: tuple[int, ...] | None, second: tuple[int, ...] | None) ->
 
 
 def _text(shape: tuple[int, ...]) -> str:
-    return "x".join(map(str, shape)) or "a scalar"
+    return " x ".join(map(str, shape)) or "a scalar"

@@ -20,7 +20,7 @@ from ..proto.stored import Array
 from ..proto.tensor_types import completed, shape_of, tensor_of, tensor_type, type_bytes
 from ..proto.view_operators import is_view
 from .bodies import Inside
-from .containers import container_bytes, solve_concatenation
+from .containers import container_bytes, solve_concatenation, solve_sequence
 from .control import look_inside
 from .folding import folded
 from .in_place import Pairs, in_place_pairs, written_over_fixed_memory
@@ -126,6 +126,7 @@ def _facts(model: Model, scope: Scope, node: NodeProto, inside: Inside | None) -
         return _Facts({}, {}, str(error))
     if plain_domain(node.domain):
         return _Facts(types, {})
+    solve_sequence(node, scope, types)
     for type_ in types.values():
         solve_concatenation(node, scope, type_)
         solve_selection(node, scope, type_)
@@ -151,6 +152,7 @@ def _define(model: Model, scope: Scope, node: NodeProto, name: str, output: str,
         if scope.troubles is None:
             raise error
         scope.troubles.append(str(error))
+        scope.impossible = scope.impossible or bool(facts.contradiction) or (inside is not None and inside.impossible)
         scope.types[output] = TypeProto() if type_ is None else type_
         return 0
     scope.define(output, type_, size)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 
 from onnx import TypeProto, ValueInfoProto
 
 from ....core.errors import InputError
-from ..proto.dimensions import described
+from ..proto.dimensions import described, missing_sizes
 from ..proto.elements import ELEMENT_BITS, STRING
 from ..proto.model_file import one_line
 from ..proto.tensor_types import Dimension, dimensions_of, is_settled, tensor_of
 
+_MOST_SHAPES = 3
+"""How many of the inputs are described."""
 _DECLARE = "add value_info with its shape to the model"
 
 
@@ -28,17 +31,16 @@ def unknown_size(tensor: str, node: str, kind: str, type_: TypeProto | None, why
     return _error(f"the size of tensor {tensor!r}, made by node {node!r} ({kind}), is unknown: {why or reason}; {remedy}")
 
 
-def free_inputs_error(inputs: Sequence[ValueInfoProto]) -> InputError:
+def free_inputs_error(inputs: Sequence[ValueInfoProto], *, batch_given: bool) -> InputError:
     """The message for graph inputs, which lists all of them. `inputs` are those without a known size."""
-    first = inputs[0]
-    names = dict.fromkeys(dimension.dim_param for value in inputs for dimension in _free(value.type) if dimension.dim_param)
-    where = f"the size of graph input {first.name!r} is unknown"
-    if not _is_settled_by_dimensions(first.type):
-        reason, remedy = _reason(first.type)
+    without_shape = next((value for value in inputs if not _is_settled_by_dimensions(value.type)), None)
+    if without_shape is not None:
+        reason, remedy = _reason(without_shape.type)
         remedy = "state it in the model" if remedy == _DECLARE else remedy
-        return _error(f"{where}: {reason}; {remedy}")
-    remedy = f"give {_flags(names)}, or --batch-size SIZE for the first one" if names else "give --batch-size SIZE"
-    return _error(f"{where}: its shape is {described(first.type)}; {remedy}")
+        return _error(f"the size of graph input {without_shape.name!r} is unknown: {reason}; {remedy}")
+    shapes = ", ".join(f"{value.name!r} is {described(value.type)}" for value in inputs[:_MOST_SHAPES])
+    more = f" and {len(inputs) - _MOST_SHAPES} more" if len(inputs) > _MOST_SHAPES else ""
+    return _error(f"the model has free dimensions (input {shapes}{more}); add {missing_sizes(inputs, batch_given=batch_given)}")
 
 
 def _error(message: str) -> InputError:
@@ -58,7 +60,7 @@ def _free(type_: TypeProto) -> list[Dimension]:
 
 
 def _flags(names: Iterable[str]) -> str:
-    return " ".join(f"--dim {name}=SIZE" for name in names)
+    return " ".join(f"--dim {shlex.quote(f'{name}=...')}" for name in names)
 
 
 def _reason(type_: TypeProto | None) -> tuple[str, str]:

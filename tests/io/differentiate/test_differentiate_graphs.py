@@ -92,23 +92,3 @@ def test_nodes_may_come_in_any_order() -> None:
     model.graph.node[0].input[0] = "nothing"
     with pytest.raises(InputError, match="'nothing' is used, but no node makes it"):
         differentiate(model, TrainingOptions(loss="mse"))
-
-
-def test_control_flow_on_the_way_is_refused() -> None:
-    branch = helper.make_graph([helper.make_node("Identity", ["y"], ["out"])], "branch", [], [tensor("out", 2, 2)])
-    net = Net()
-    net.add("MatMul", ["x", net.weight("w", 3, 2)], "y")
-    net.add("If", [net.keep("condition", np.asarray(True))], "z", then_branch=branch, else_branch=branch)
-    with pytest.raises(InputError, match=r"operator If of node 'z_node'.*control flow"):
-        differentiate(net.model([tensor("x", 2, 3)], [tensor("z", 2, 2)]), TrainingOptions(loss="mse"))
-
-
-def test_sequences_on_the_way_are_refused_and_not_passed_over() -> None:
-    net = Net()
-    net.add("MatMul", ["x", net.weight("w", 3, 2)], "y")
-    net.add("SplitToSequence", ["y"], "parts", axis=0)
-    net.add("SequenceAt", ["parts", net.keep("place", np.asarray(0))], "z")
-    model = net.model([tensor("x", 2, 3)], [tensor("z", 1, 2)])
-    model.graph.value_info.append(tensor("z", 1, 2))
-    with pytest.raises(InputError, match="operator SequenceAt of node 'z_node'"):
-        differentiate(model, TrainingOptions(loss="mse"))

@@ -42,6 +42,28 @@ def test_a_link_keeps_pointing_and_its_target_is_written(tmp_path: Path) -> None
     assert target.read_bytes() == b"new"
 
 
+def test_a_link_out_of_the_folder_is_refused_or_replaced_and_never_followed(tmp_path: Path) -> None:
+    """As in a folder that somebody else has prepared: `model.schedule.json -> ~/.bashrc`."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "work").mkdir()
+    precious, link = tmp_path / "home" / "precious", tmp_path / "work" / "out.json"
+    precious.write_bytes(b"old")
+    link.symlink_to(precious)
+    for write in (check_writable, lambda path: atomic_write(path, b"new")):
+        with pytest.raises(InputError, match=r"it is a link to .*precious, in another folder; delete the link"):
+            write(link)
+    atomic_write(link, b"new", follow_links=False)
+    assert not link.is_symlink()
+    assert (link.read_bytes(), precious.read_bytes()) == (b"new", b"old")
+
+
+def test_a_folder_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "results").symlink_to(tmp_path / "disk")
+    atomic_write(tmp_path / "results" / "out.json", b"new")
+    assert (tmp_path / "disk" / "out.json").read_bytes() == b"new"
+
+
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -72,26 +72,66 @@ def test_beside_the_original_there_is_nothing_to_copy(source: Path) -> None:
     assert values(target) == values(source)
 
 
-def test_into_another_folder_the_data_comes_along(source: Path, tmp_path: Path) -> None:
+def test_into_another_folder_the_data_comes_along_under_the_name_of_the_output(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "elsewhere" / "new.onnx"
     target.parent.mkdir()
     proto = compiled(source)
-    assert save_model(proto, target, source) == (target.parent / "data/weights.bin", target.parent / "more.bin", target)
+    data = (target.with_name("new.onnx.0.data"), target.with_name("new.onnx.1.data"))
+    assert save_model(proto, target, source) == (*data, target)
+    assert sorted(map(str, external_locations(proto))) == ["data/weights.bin", "more.bin"], "the model in memory is not changed"
     for folder in (source.parent, target.parent):
         onnx.load(str(next(folder.glob("*.onnx"))))
     onnx.checker.check_model(str(target), full_check=True)
     assert values(target) == values(source)
     assert save_model(proto, target, source) == (target,), "what is there already is not copied again"
-    assert sorted(path.name for path in target.parent.rglob("*") if path.is_file()) == ["more.bin", "new.onnx", "weights.bin"]
+    assert sorted(target.parent.rglob("*")) == sorted((*data, target))
+
+
+@pytest.mark.parametrize("name", [".bashrc", "sub/.profile", "new.onnx"])
+def test_a_model_cannot_place_files_under_names_of_its_choice(tmp_path: Path, name: str) -> None:
+    folder, target = tmp_path / "source", tmp_path / "elsewhere" / "new.onnx"
+    (folder / name).parent.mkdir(parents=True)
+    target.parent.mkdir()
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "w"], ["z"])],
+        "g",
+        [info("x", TensorProto.FLOAT, [6])],
+        [info("z", TensorProto.FLOAT, [6])],
+        [_external("w", name, folder)],
+    )
+    path = folder / "model.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString())
+    save_model(read_onnx(path).proto, target, path)
+    assert {found.name for found in target.parent.rglob("*")} == {"new.onnx", "new.onnx.data"}
+    onnx.checker.check_model(str(target), full_check=True)
 
 
 def test_a_different_file_is_never_overwritten(source: Path, tmp_path: Path) -> None:
-    (tmp_path / "more.bin").write_bytes(b"precious")
+    (tmp_path / "new.onnx.1.data").write_bytes(b"precious")
     with pytest.raises(InputError, match="a different file exists"):
         save_model(compiled(source), tmp_path / "new.onnx", source)
-    assert (tmp_path / "more.bin").read_bytes() == b"precious"
+    assert (tmp_path / "new.onnx.1.data").read_bytes() == b"precious"
     assert not (tmp_path / "new.onnx").exists()
-    assert not (tmp_path / "data").exists()
+    assert not (tmp_path / "new.onnx.0.data").exists()
+
+
+@pytest.mark.parametrize("linked", ["file", "folder"])
+def test_weights_outside_the_folder_are_not_copied_through_a_link(source: Path, tmp_path: Path, linked: str) -> None:
+    proto, secret = compiled(source), tmp_path / "secret"
+    secret.mkdir()
+    (secret / "weights.bin").write_bytes(WEIGHTS.tobytes())
+    (source.parent / "data" / "weights.bin").unlink()
+    if linked == "file":
+        (source.parent / "data" / "weights.bin").symlink_to(secret / "weights.bin")
+    else:
+        (source.parent / "data").rmdir()
+        (source.parent / "data").symlink_to(secret)
+    (tmp_path / "elsewhere").mkdir()
+    with pytest.raises(InputError, match="it is a link out of it; copy the file there instead"):
+        save_model(proto, tmp_path / "elsewhere" / "new.onnx", source)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert save_model(proto, source.with_name("new.onnx"), source) == (source.with_name("new.onnx"),), "nothing is copied here"
 
 
 @pytest.mark.parametrize("name", ["more.bin", "data/weights.bin", "data/../more.bin"])
@@ -109,13 +149,11 @@ def test_missing_data_is_an_error_only_if_it_has_to_come_along(source: Path, tmp
         external_copies(proto, tmp_path / "new.onnx", source)
 
 
-def test_a_failed_copy_leaves_nothing_half_done(source: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    (folder / "data").write_bytes(b"a file where a folder is needed")
+def test_a_place_where_something_else_is(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.onnx.0.data").mkdir()
     with pytest.raises(InputError, match="cannot copy the weights"):
-        save_model(compiled(source), folder / "new.onnx", source)
-    assert [path.name for path in folder.iterdir()] == ["data"]
+        save_model(compiled(source), tmp_path / "new.onnx", source)
+    assert not (tmp_path / "new.onnx").exists()
 
 
 def test_without_a_file_there_is_nothing_to_bring_along(source: Path, tmp_path: Path) -> None:

@@ -232,9 +232,11 @@ def test_expressions_of_dimensions_follow() -> None:
         ({"dims": {"batch": -1}}, ["--dim batch=-1", "from 0"]),
         ({"dims": {"batch": 10**30}}, ["--dim batch"]),
         ({"batch_size": 0}, ["--batch-size 0", "from 1"]),
-        ({"dims": {"batch": 1, "seq": 2}, "batch_size": 2}, ["--batch-size 2", "no graph input has a free dimension", "x: batchxseq"]),
-        ({}, ["'x'", "batchxseq", "--dim batch=SIZE --dim seq=SIZE", "--batch-size SIZE"]),
-        ({"batch_size": 2}, ["'x'", "2xseq", "--dim seq=SIZE"]),
+        ({"dims": {"batch": 1, "seq": 2}, "batch_size": 2}, ["--batch-size 2", "no graph input has a free dimension", "x: batch x seq"]),
+        ({}, ["'x' is batch x seq", "add --dim batch=... --dim seq=..."]),
+        ({"batch_size": 2}, ["'x' is 2 x seq", "add --dim seq=..."]),
+        ({"dims": {"x[0]": 2, "x[4]": 3}}, ["--dim x[4]=3: the input 'x' has no axis 4; its shape is batch x seq"]),
+        ({"dims": {"z[0]": 2}}, ["the model has no dimension 'z[0]'"]),
     ],
 )
 def test_sizes_that_do_not_fit_the_model_are_explained(options: dict[str, object], words: list[str]) -> None:
@@ -246,8 +248,35 @@ def test_sizes_that_do_not_fit_the_model_are_explained(options: dict[str, object
 
 
 def test_without_symbolic_dimensions_dims_are_an_error() -> None:
-    with pytest.raises(InputError, match="the model has no symbolic dimensions"):
+    with pytest.raises(InputError, match="the model has no free dimensions"):
         read("(float[3] x) => (y) { y = Relu(x) }", dims={"N": 3})
+
+
+def test_all_missing_sizes_are_one_line_to_paste() -> None:
+    """Also those without a name, those of all inputs, and names that a shell would not take as they are."""
+    text = '(float[batch,3,height,"my width"] images, float[batch,rest] mask, int64[2,batch] ids) => (y) { y = Relu(images) }'
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> g {text.replace(chr(34) + "my width" + chr(34), "width")}')
+    model.graph.input[0].type.tensor_type.shape.dim[3].dim_param = "my width"
+    model.graph.input[1].type.tensor_type.shape.dim[1].ClearField("dim_param")
+    with pytest.raises(InputError) as caught:
+        read_onnx(model)
+    assert str(caught.value).endswith("add --dim batch=... --dim height=... --dim 'my width=...' --dim 'mask[1]=...'")
+    sizes_given = {"batch": 2, "height": 4, "my width": 5, "mask[1]": 6}
+    assert read_onnx(model, dims=sizes_given).graph.fixed["inputs"] == 4 * 2 * 3 * 4 * 5 + 4 * 2 * 6 + 8 * 2 * 2
+
+
+def test_dimensions_without_a_name_by_input_and_axis() -> None:
+    model = parser.parse_model('<ir_version: 8, opset_import: ["" : 18]> g (float[a,3,b] x, float[2,c] state) => (y) { y = Relu(x) }')
+    for value in model.graph.input:
+        for dimension in value.type.tensor_type.shape.dim:
+            dimension.ClearField("dim_param")
+    with pytest.raises(InputError, match=r"add --batch-size \.\.\. --dim 'x\[2\]=\.\.\.' --dim 'state\[1\]=\.\.\.'$"):
+        read_onnx(model)
+    with pytest.raises(InputError, match=r"'state' is 2 x \?\); add --dim 'state\[1\]=\.\.\.'$"):
+        read_onnx(model, dims={"x[2]": 5}, batch_size=4)
+    assert read_onnx(model, dims={"x[2]": 5, "state[1]": 7}, batch_size=4).graph.fixed["inputs"] == 4 * 4 * 3 * 5 + 4 * 2 * 7
+    with pytest.raises(InputError, match=r"axis 1 of 'x' is 3 in the file \(\? x 3 x \?\)"):
+        read_onnx(model, dims={"x[1]": 4})
 
 
 @pytest.mark.parametrize("path", LIGHT, ids=lambda path: path.stem)
@@ -317,3 +346,28 @@ def test_a_shape_in_external_data_is_read(tmp_path: Path) -> None:
     onnx.save(helper.make_model(graph), path, save_as_external_data=True, location="data.bin", size_threshold=0)
     assert onnx.load(path, load_external_data=False).graph.initializer[0].external_data
     assert sizes(read_onnx(path))["y"] == 96
+
+
+JOINT = """(float[4,8] x, float[4,5] t) => (OUTPUTS) <float[8,5] w> {
+    y = MatMul(x, w)
+    d = Sub(y, t)
+    s = Mul(d, d)
+    loss = ReduceMean<keepdims = 0>(s)
+    xt = Transpose(x)
+    g = MatMul(xt, d)
+    flipped = Transpose(g)
+    decoded = Relu(y) }"""
+
+
+@pytest.mark.parametrize(
+    ("outputs", "backward"),
+    [("loss, g", {"MatMul", "Transpose"}), ("loss, flipped", {"MatMul", "Transpose"}), ("loss, decoded", set()), ("y, g", set())],
+)
+def test_the_backward_pass_of_graphs_whose_names_do_not_say_so(outputs: str, backward: set[str]) -> None:
+    """A loss and something of the shape of the parameters; a forward model with several outputs has none."""
+    text = JOINT.replace("OUTPUTS", outputs).replace("<float[8,5] w>", "").replace("(float[4,8] x,", "(float[8,5] w, float[4,8] x,")
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> g {text}')
+    weights = numpy_helper.from_array(np.zeros((8, 5), np.float32), "w")
+    model.graph.initializer.append(weights)
+    found = {operation.kind for operation in read_onnx(model).graph.operations if operation.backward}
+    assert found - {"Relu"} == backward

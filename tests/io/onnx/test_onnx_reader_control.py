@@ -242,3 +242,14 @@ def test_what_would_not_repeat_is_pinned(node: str, pinned: bool) -> None:
 def test_before_opset_12_dropout_never_drops() -> None:
     text = '<ir_version: 7, opset_import: ["" : 10]> g (float[4] x) => (y) { y = Dropout<ratio = 0.5>(x) }'
     assert not read_onnx(parser.parse_model(text).SerializeToString()).graph.operations[0].pinned
+
+
+def test_a_branch_whose_sizes_contradict_each_other_cannot_run() -> None:
+    """A model for two rates of samples: the branch of the other rate does not fit the size of the input."""
+    model = read(
+        """(float[2,6] x, bool rate, float[6,3] w, float[5,4] v) => (y) {
+        y = If (rate) <then_branch = a () => (p) { p = MatMul(x, w) },
+                       else_branch = b () => (q) { m = MatMul(x, v) q = If (rate) <
+                           then_branch = c () => (r) { r = Relu(m) }, else_branch = d () => (s) { s = MatMul(m, m) }> }> }"""
+    )
+    assert sizes(model)["y"] == 2 * 3 * 4

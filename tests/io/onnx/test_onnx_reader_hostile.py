@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -84,7 +85,7 @@ def test_old_opsets() -> None:
         ("(float[2] x) => (x) { }", "no operations"),
         ("(float[2] x) => (k) { k = Constant<value_int=1>() }", "no operations"),
         ("(float[2] x) => (k) { k = Constant() }", "Constant node 'k' has no value"),
-        ("(float[-3,2] x) => (y) { y = Relu(x) }", "'x' is unknown: its shape is -3x2"),
+        ("(float[-3,2] x) => (y) { y = Relu(x) }", "input 'x' is -3 x 2"),
         ("(float[4000000000,4000000000,4000000000] x) => (y) { y = Relu(x) }", "'x' is larger than any memory"),
         (
             "(float[1] x) => (y) <int64[2] s = {4000000000000000000, 4000000000000000000}> { y = Expand(x, s) }",
@@ -168,6 +169,48 @@ def test_external_data_that_is_missing_or_short(tmp_path: Path) -> None:
     assert "'y', made by node 'Reshape_0' (Reshape)" in complaint(path)
     (path.parent / "data.bin").write_bytes(b"1234")
     assert "'shape': external data ends after 4 of 16 bytes" in complaint(path)
+
+
+def stored_weights(folder: Path, *, offset: str = "0", length: str = "24", location: str = "w.bin") -> Path:
+    """A weight that determines no shape: its contents are never read, but they must be there."""
+    weight = numpy_helper.from_array(np.zeros((2, 3), np.float32), "w")
+    weight.ClearField("raw_data")
+    weight.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", location), ("offset", offset), ("length", length)):
+        weight.external_data.add(key=key, value=value)
+    info = helper.make_tensor_value_info
+    node = helper.make_node("Add", ["x", "w"], ["y"])
+    graph = helper.make_graph([node], "g", [info("x", TensorProto.FLOAT, [2, 3])], [info("y", TensorProto.FLOAT, [2, 3])], [weight])
+    path = folder / "model.onnx"
+    path.write_bytes(helper.make_model(graph).SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ({"offset": "4080"}, "external data ends after 16 of 24 bytes: 'w.bin' has 4096 bytes, and the tensor starts at 4080"),
+        ({"offset": "-8"}, "external data of 24 bytes at -8"),
+        ({"offset": "here"}, "is not a number"),
+        ({"offset": "99999999999999999999"}, "external data ends after 0 of 24 bytes"),
+        ({"length": "12"}, "external data of 12 bytes at 0, but its shape takes 24"),
+        ({"location": "w\0.bin"}, "is not inside the model's folder"),
+    ],
+)
+def test_truncated_weights_and_bad_offsets_are_refused(tmp_path: Path, part: dict[str, str], words: str) -> None:
+    (tmp_path / "w.bin").write_bytes(bytes(4096))
+    assert words in complaint(stored_weights(tmp_path, **part))
+
+
+def test_weights_that_are_missing_are_no_error_but_a_pipe_is(tmp_path: Path) -> None:
+    """Opening the pipe would wait forever."""
+    path = stored_weights(tmp_path)
+    assert read_onnx(path).graph.fixed["parameters"] == 24
+    os.mkfifo(tmp_path / "w.bin")
+    assert "external data at 'w.bin' is not a regular file" in complaint(path)
+    shape = stored_outside("pipe.bin", tmp_path)
+    os.mkfifo(shape.parent / "pipe.bin")
+    assert "is not a regular file" in complaint(shape)
 
 
 def test_damaged_files_never_do_worse_than_a_complaint() -> None:

@@ -81,12 +81,12 @@ def test_size_of_a_data_dependent_shape_from_value_info() -> None:
     with pytest.raises(InputError) as caught:
         read(text.format(info="int64[2,found] i"))
     assert str(caught.value) == (
-        "the size of tensor 'i', made by node 'find' (NonZero), is unknown: its shape is 2xfound; give --dim found=SIZE"
+        "the size of tensor 'i', made by node 'find' (NonZero), is unknown: its shape is 2 x found; give --dim found=..."
     )
     with pytest.raises(InputError) as caught:
         read(text.format(info="int64[2,20] unrelated"))
     assert str(caught.value) == (
-        "the size of tensor 'i', made by node 'find' (NonZero), is unknown: its shape 2x? depends on the data; "
+        "the size of tensor 'i', made by node 'find' (NonZero), is unknown: its shape 2 x ? depends on the data; "
         "add value_info with its shape to the model"
     )
 
@@ -119,7 +119,8 @@ def test_a_size_written_into_the_model_contradicts_the_one_given() -> None:
     with pytest.raises(InputError) as caught:
         read(text, batch_size=4)
     assert str(caught.value) == (
-        "node 'flat' (Reshape) cannot make 'h' with these sizes: a tensor of 4x3x2 cannot be reshaped to 1x6; check --dim and --batch-size"
+        "node 'flat' (Reshape) cannot make 'h' with these sizes: a tensor of 4 x 3 x 2 cannot be reshaped to 1 x 6; "
+        "check --dim and --batch-size"
     )
 
 
@@ -129,7 +130,7 @@ def test_inputs_that_do_not_fit_are_reported_with_their_node() -> None:
 
 
 def test_an_image_too_small_for_its_kernel() -> None:
-    with pytest.raises(InputError, match=r"'y', made by node 'c' \(Conv\).*1x1x-2x-2.*too small"):
+    with pytest.raises(InputError, match=r"'y', made by node 'c' \(Conv\).*1 x 1 x -2 x -2.*too small"):
         read("(float[1,1,4,4] x, float[1,1,7,7] w) => (y) { [c] y = Conv(x, w) }")
 
 
@@ -194,3 +195,12 @@ def test_graph_inputs_without_a_size(kind: object, words: str) -> None:
 def test_strings_made_inside() -> None:
     with pytest.raises(InputError, match=r"'s', made by node 'c' \(Cast\), is unknown: it contains strings"):
         read("(float[2] x) => (y) { [c] s = Cast<to = 8>(x) y = Cast<to = 1>(s) }")
+
+
+def test_stft_is_one_sided_unless_it_says_otherwise() -> None:
+    """onnx's inference takes the default of the attribute for 0; onnxruntime makes 9 frequencies of 16 samples."""
+    text = "(float[1,128] x) => (y) <int64 step = {8}, int64 length = {16}> { y = STFT<ATTRIBUTE>(x, step, , length) }"
+    for attribute, frequencies in (("", 9), ("onesided = 1", 9), ("onesided = 0", 16)):
+        chosen = text.replace("<ATTRIBUTE>", f"<{attribute}>" if attribute else "")
+        model = read(chosen)
+        assert [value.bytes for value in model.graph.values] == [15 * frequencies * 2 * 4]
