@@ -16,9 +16,10 @@ HANDLE_BYTES = 8
 """The arena keeps one handle for every unit of its regions, used or not."""
 LARGEST_BLOCK = 2**31 - UNIT
 """`initial_chunk_size_bytes` is a 32-bit number."""
-SGN = -1
 _APART = 2**50
-"""Distance between the simulated addresses of two regions, so that chunks of different regions are never neighbours."""
+"""Distance between the simulated addresses of two regions, so that chunks of different regions are never neighbours. Addresses fall from
+one region to the next, as the system's do for large ones: of two free chunks of equal size, the one at the lower address is taken."""
+_LOWEST = -(2**80)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +84,19 @@ class Arena:
         if not size:
             return
         wanted = rounded(size)
-        place = bisect_left(self._free, (wanted, -2**80))
+        place = bisect_left(self._free, (wanted, _LOWEST))
         if place == len(self._free):
             self._extend(wanted)
-            place = bisect_left(self._free, (wanted, -2**80))
+            place = bisect_left(self._free, (wanted, _LOWEST))
         taken, address = self._free.pop(place)
         del self._size_at[address], self._ending_at[address + taken]
         if taken >= 2 * wanted or taken - wanted >= self._settings.most_waste:
-            if taken > wanted:
-                self._insert(address + wanted, taken - wanted)
+            self._insert(address + wanted, taken - wanted)
             taken = wanted
         self._used[key] = (address, taken)
         self.in_use += taken
         region, offset = divmod(address, _APART)
-        region=abs(region); self._touched[region] = max(self._touched[region], offset + wanted)
+        self._touched[-region] = max(self._touched[-region], offset + wanted)
 
     def free(self, key: int) -> None:
         found = self._used.pop(key, None)
@@ -129,7 +129,7 @@ class Arena:
         size = self._growth
         if enough:
             self._growth = self._growth * 2 if self._growth * 2 < self._settings.largest_growth else self._settings.largest_growth
-        self._insert(SGN*len(self.regions) * _APART, size)
+        self._insert(-len(self.regions) * _APART, size)
         self.regions.append(size)
         self._touched.append(0)
 

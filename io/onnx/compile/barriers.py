@@ -5,7 +5,7 @@
     x'    = Unsqueeze(x, token)        `x` with no new dimensions: the same memory
 
 A node that reads x' runs after the node that makes `late`, in any order that onnxruntime chooses, and none of its optimizers removes the
-barrier. The dimensions of x' get unique names; see `disguise`.
+barrier. onnxruntime does not know the shape of x'; see `disguise`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ BFLOAT16 = 16
 _COMPRESSIBLE = frozenset(range(1, 14))
 """Element types that Compress accepts: all that are older than bfloat16."""
 _ANCHORED = _COMPRESSIBLE | {BFLOAT16}
+EMPTYING = frozenset({"Cast", "Compress", "Slice"})
+"""The operators of a token whose outputs are empty."""
 _FIRST_OPSET_OF_COMPRESS = 9
 _FIRST_OPSET_OF_SLICE_INPUTS = 10
 _FIRST_OPSET_OF_UNSQUEEZE_INPUTS = 13
@@ -44,20 +46,12 @@ class Barriers:
     def stored(self) -> list[TensorProto]:
         return list(self._stored.values())
 
-    @property
-    def can_hold_views(self) -> bool:
-        """If a barrier is a Reshape, onnxruntime would merge it with a Reshape that follows it.
-
-        A view that runs too early does no harm, because it allocates nothing and its input is in memory anyway.
-        """
-        return self._opset >= _FIRST_OPSET_OF_UNSQUEEZE_INPUTS
-
     def can_anchor(self, name: str) -> bool:
         """True if a barrier can wait for this tensor, or delay it."""
         return self._tensors.element(name) in _ANCHORED
 
-    def token_of(self, late: str) -> list[NodeProto]:
-        """Nodes that make an empty list of axes from a tensor; the output of the last is the token."""
+    def nothing_of(self, late: str) -> list[NodeProto]:
+        """Nodes that make a tensor of one dimension without elements from a tensor: they read it, and move nothing."""
         self._count += 1
         nodes: list[NodeProto] = []
         element = self._tensors.element(late)
@@ -72,7 +66,13 @@ class Barriers:
             nodes.append(self._node("Slice", [late, zero, zero], "nothing"))
         else:
             nodes.append(self._node("Slice", [late], "nothing", starts=[0], ends=[0], axes=[0]))
-        if element != INT64:
+        self._tensors.add(nodes[-1].output[0], tensor_type(element or 0, (0,)))
+        return nodes
+
+    def token_of(self, late: str) -> list[NodeProto]:
+        """Nodes that make an empty list of axes from a tensor; the output of the last is the token."""
+        nodes = self.nothing_of(late)
+        if self._tensors.element(late) != INT64:
             nodes.append(self._node("Cast", [nodes[-1].output[0]], "token", to=INT64))
         self._tensors.add(nodes[-1].output[0], tensor_type(INT64, (0,)))
         return nodes
@@ -89,6 +89,7 @@ class Barriers:
             self._tensors.add(nodes[-1].output[0], tensor_type(INT64, (rank,)))
             nodes.append(self._node("Reshape", [name, nodes[-1].output[0]], "after"))
         self._tensors.add(nodes[-1].output[0], self._tensors.type_of(name))
+        self._tensors.hide(nodes[-1].output[0])
         return nodes
 
     def _node(self, operator: str, inputs: list[str], role: str, **attributes: Any) -> NodeProto:

@@ -18,6 +18,7 @@ import onnx
 
 from .... import __version__
 from ....core.errors import VerificationError
+from ....core.model.graph import Graph
 from ....core.schedule.schedule import Schedule
 from ..proto.captures import reads
 from ..proto.functions import calls_any, local_functions
@@ -26,6 +27,7 @@ from ..proto.rebinding import all_names, rename_reads
 from ..proto.tensor_types import dimensions_of
 from ..read.reader import OnnxModel
 from ..read.statistics import freeze_unread_statistics
+from ..read.threads import THREADS_KEY
 from .anchor_modes import Anchor
 from .anchors import Anchors, with_sinks
 from .barriers import Barriers
@@ -67,19 +69,18 @@ def compile_model(
     """The compiled model. Reads neither weights nor files."""
     compiled = onnx.ModelProto()
     compiled.CopyFrom(model.proto)
-    naming = _Naming(model, schedule)
-    copies = _computations(model, schedule, naming)
+    computations = _without_unread(model.graph, schedule.computations)
+    naming = _Naming(model, computations)
+    copies = _computations(model, computations, naming)
     repeated = [copy.node for copy in copies if naming.runs[copy.operation] > 1]
     freeze_unread_statistics([copy.node for copy in copies], [info.name for info in compiled.graph.output], repeated)
     del compiled.graph.node[:]
     compiled.graph.node.extend(_unscheduled(model))
-    if anchor is Anchor.NONE:
-        compiled.graph.node.extend(copy.node for copy in copies)
     _describe_copies(compiled.graph, naming.copies)
-    if anchor is not Anchor.NONE:
-        _anchor(compiled, model, copies, naming, anchor)
+    _anchor(compiled, model, copies, naming, anchor)
     settings = {f"{SETTING_PREFIX}{setting}": value for setting, value in EXACT_SETTINGS.items()}
-    _note(compiled, {VERSION_KEY: __version__, ANCHOR_KEY: anchor.value, **settings, **(metadata or {})})
+    noted = {VERSION_KEY: __version__, ANCHOR_KEY: anchor.value, THREADS_KEY: str(model.threads), **settings, **(metadata or {})}
+    _note(compiled, noted)
     return compiled
 
 
@@ -92,12 +93,37 @@ class _Copy:
     run: int
 
 
-def _computations(model: OnnxModel, schedule: Schedule, naming: _Naming) -> list[_Copy]:
+def _without_unread(graph: Graph, computations: Sequence[int]) -> list[int]:
+    """Leave out recomputations that nothing reads: they would take time, and memory until a sink frees them.
+
+    An operation that nothing reads at all runs once, as in the original, where it was computed first.
+    """
+    awaited = [False] * len(graph.values)
+    for value in graph.outputs:
+        awaited[value] = True
+    left = Counter(computations)
+    runs: set[int] = set()
+    chosen: list[int] = []
+    for operation in reversed(computations):
+        left[operation] -= 1
+        outputs = graph.operations[operation].outputs
+        if not any(awaited[value] for value in outputs) and (operation in runs or left[operation]):
+            continue
+        runs.add(operation)
+        chosen.append(operation)
+        for value in outputs:
+            awaited[value] = False
+        for value in graph.operations[operation].inputs:
+            awaited[value] = True
+    return chosen[::-1]
+
+
+def _computations(model: OnnxModel, computations: Sequence[int], naming: _Naming) -> list[_Copy]:
     current: dict[str, str] = {}
     """The current name of each tensor of the original."""
     done: Counter[int] = Counter()
     copies: list[_Copy] = []
-    for operation in schedule.computations:
+    for operation in computations:
         original = model.proto.graph.node[model.node_of[operation]]
         missing = [
             model.value_names[value] for value in model.graph.operations[operation].inputs if model.value_names[value] not in current
@@ -117,7 +143,7 @@ def _computations(model: OnnxModel, schedule: Schedule, naming: _Naming) -> list
 
 
 def _anchor(compiled: onnx.ModelProto, model: OnnxModel, copies: Sequence[_Copy], naming: _Naming, anchor: Anchor) -> None:
-    """Make the model keep its recomputations and, depending on `anchor`, its order with any settings."""
+    """Add the nodes and, depending on `anchor`, what keeps the recomputations and their order with any settings."""
     graph = compiled.graph
     opsets = opset_versions(model.proto.opset_import)
     functions = local_functions(model.proto)
@@ -128,7 +154,8 @@ def _anchor(compiled: onnx.ModelProto, model: OnnxModel, copies: Sequence[_Copy]
         inside = list(inliner.expanded(copy.node))
         nodes += inside
         runs += [copy.run] * len(inside)
-    _mark_copies(nodes, runs)
+    if anchor is not Anchor.NONE:
+        _mark_copies(nodes, runs)
     if not calls_any(nodes, functions):
         del compiled.functions[:]
     compiled.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in inliner.imports.items())
@@ -137,7 +164,7 @@ def _anchor(compiled: onnx.ModelProto, model: OnnxModel, copies: Sequence[_Copy]
     wanted = {info.name for info in graph.output}
     read = {name for node in nodes for name in reads(node)}
     del graph.node[:]
-    if anchor is Anchor.ATTR:
+    if anchor is not Anchor.FULL:
         graph.node.extend(with_sinks(nodes, barriers, tensors, read | wanted))
         graph.initializer.extend(barriers.stored)
         return
@@ -177,11 +204,11 @@ def _dimension_names(graph: onnx.GraphProto) -> set[str]:
 class _Naming:
     """Unique names for copies."""
 
-    def __init__(self, model: OnnxModel, schedule: Schedule) -> None:
+    def __init__(self, model: OnnxModel, computations: Sequence[int]) -> None:
         self._names = [operation.name for operation in model.graph.operations]
         self._taken = all_names(model.proto.graph) | set(self._names)
         self._outputs = {info.name for info in model.proto.graph.output}
-        self.runs = Counter(schedule.computations)
+        self.runs = Counter(computations)
         self.copies: dict[str, str] = {}
         """The original of each tensor with a new name."""
 

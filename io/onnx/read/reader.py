@@ -23,7 +23,7 @@ from ..proto.naming import operation_names
 from ..proto.randomness import Randomness
 from ..proto.stored import Array, free_inputs
 from ..proto.tensor_types import shape_of, type_bytes
-from .functions import expand_functions
+from .kernelless import expand_functions
 from .runtime_view import RuntimeView
 from .scope import Model, Scope
 from .threads import threads_for
