@@ -188,6 +188,28 @@ def peak_of(nodes: Sequence[FileNode], prediction: Prediction, report: Report) -
     return best
 
 
+GROWTH_SHARE, GROWTH_BYTES = 0.1, 8_000_000
+"""How much more than predicted a process may take: this share, or this many bytes."""
+
+
+def check_process(report: Report, predicted: int | None, budget: int | None, reserve: int) -> Check:
+    """Compare what the process took, after the first run and after the last, with the prediction in the file, and with a budget for it."""
+    if report.failure is not None:
+        return Check("process", Outcome.FAILED, f"the model fails: {report.failure.value}: {report.message}")
+    if not report.growth:
+        return Check("process", Outcome.SKIPPED, "the memory of the process cannot be read here")
+    first, last = report.growth
+    figures = {"first_bytes": first, "last_bytes": last, "predicted_bytes": predicted}
+    taken = f"{format_bytes(first)} after the first run, {format_bytes(last)} after the tenth"
+    if predicted is None:
+        return Check("process", Outcome.SKIPPED, f"took {taken}; the file has no prediction", (), figures)
+    summary = f"{taken}; {format_bytes(predicted)} predicted"
+    most = predicted + max(GROWTH_BYTES, int(GROWTH_SHARE * predicted))
+    if budget is not None:
+        most = min(most, budget - reserve + max(GROWTH_BYTES, int(GROWTH_SHARE * budget)))
+    return Check("process", Outcome.PASSED if last <= most else Outcome.FAILED, summary, (), figures)
+
+
 BUSY = 0.1
 """If rounds of the same model differ by more than this, times are not reliable."""
 

@@ -19,17 +19,17 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from ..proto.elements import INT64
 from ..proto.stored import Array
 from ..proto.tensor_types import tensor_type
+from ..read.barrier_tensors import (
+    ANCHORED,
+    FIRST_OPSET_OF_SLICE_INPUTS,
+    FIRST_OPSET_OF_UNSQUEEZE_INPUTS,
+    can_compress,
+    needs_flat,
+)
 from .compiled_tensors import CompiledTensors
 
-BFLOAT16 = 16
-_COMPRESSIBLE = frozenset(range(1, 14))
-"""Element types that Compress accepts: all that are older than bfloat16."""
-_ANCHORED = _COMPRESSIBLE | {BFLOAT16}
 EMPTYING = frozenset({"Cast", "Compress", "Slice"})
 """The operators of a token whose outputs are empty."""
-_FIRST_OPSET_OF_COMPRESS = 9
-_FIRST_OPSET_OF_SLICE_INPUTS = 10
-_FIRST_OPSET_OF_UNSQUEEZE_INPUTS = 13
 
 
 class Barriers:
@@ -48,20 +48,20 @@ class Barriers:
 
     def can_anchor(self, name: str) -> bool:
         """True if a barrier can wait for this tensor, or delay it."""
-        return self._tensors.element(name) in _ANCHORED
+        return self._tensors.element(name) in ANCHORED
 
     def nothing_of(self, late: str) -> list[NodeProto]:
         """Nodes that make a tensor of one dimension without elements from a tensor: they read it, and move nothing."""
         self._count += 1
         nodes: list[NodeProto] = []
         element = self._tensors.element(late)
-        direct = element in _COMPRESSIBLE and self._opset >= _FIRST_OPSET_OF_COMPRESS
-        if not direct or self._tensors.rank(late) == 0:
+        direct = can_compress(element, self._opset)
+        if needs_flat(element or 0, self._tensors.rank(late), self._opset):
             nodes.append(self._node("Reshape", [late, self._numbers("flat", [-1])], "flat"))
             late = nodes[-1].output[0]
         if direct:
             nodes.append(self._node("Compress", [late, self._condition()], "nothing"))
-        elif self._opset >= _FIRST_OPSET_OF_SLICE_INPUTS:
+        elif self._opset >= FIRST_OPSET_OF_SLICE_INPUTS:
             zero = self._numbers("zero", [0])
             nodes.append(self._node("Slice", [late, zero, zero], "nothing"))
         else:
@@ -81,7 +81,7 @@ class Barriers:
         """Nodes that copy a tensor to a new name, without moving data, after the token is computed."""
         self._count += 1
         nodes: list[NodeProto] = []
-        if self._opset >= _FIRST_OPSET_OF_UNSQUEEZE_INPUTS:
+        if self._opset >= FIRST_OPSET_OF_UNSQUEEZE_INPUTS:
             nodes.append(self._node("Unsqueeze", [name, token], "after"))
         else:
             rank = self._tensors.rank(name)

@@ -1,9 +1,9 @@
-"""Declare shapes that barriers hide from onnxruntime, where it must know them: it computes in place only if it knows that the output has the
-shape of the input.
+"""Declare shapes that barriers hide from onnxruntime, where it must know them: it computes in place only if it knows that the output has
+the shape of the input.
 
-What is behind a barrier has no shape for onnxruntime. This is wanted: with default settings it would give the buffer of an earlier tensor to
-a later one of the same shape and hold it in between, which is memory that rematerialization frees. So dimensions are declared with unique
-names, not with numbers, and only for what is overwritten.
+What is behind a barrier has no shape for onnxruntime. This is wanted: with default settings it would give the buffer of an earlier tensor
+to a later one of the same shape and hold it in between, which is memory that rematerialization frees. So dimensions are declared with
+unique names, not with numbers, and only for what is overwritten.
 """
 
 from __future__ import annotations

@@ -18,16 +18,15 @@ import onnx
 
 from .... import __version__
 from ....core.errors import VerificationError
-from ....core.model.graph import Graph
 from ....core.schedule.schedule import Schedule
 from ..proto.captures import reads
 from ..proto.functions import calls_any, local_functions
 from ..proto.model_file import opset_versions
 from ..proto.rebinding import all_names, rename_reads
 from ..proto.tensor_types import dimensions_of
+from ..read.metadata import COMPILED_KEY, THREADS_KEY
 from ..read.reader import OnnxModel
 from ..read.statistics import freeze_unread_statistics
-from ..read.threads import THREADS_KEY
 from .anchor_modes import Anchor
 from .anchors import Anchors, with_sinks
 from .barriers import Barriers
@@ -35,8 +34,8 @@ from .compiled_tensors import CompiledTensors, is_constant
 from .disguise import Disguise
 from .exact_settings import EXACT_SETTINGS
 from .inlining import Inliner
+from .unread import without_unread
 
-VERSION_KEY = "checkmate.version"
 ANCHOR_KEY = "checkmate.anchor"
 SETTING_PREFIX = "checkmate.session."
 RECOMPUTE_ATTRIBUTE = "__checkmate_recompute"
@@ -69,7 +68,7 @@ def compile_model(
     """The compiled model. Reads neither weights nor files."""
     compiled = onnx.ModelProto()
     compiled.CopyFrom(model.proto)
-    computations = _without_unread(model.graph, schedule.computations)
+    computations = without_unread(model.graph, schedule.computations)
     naming = _Naming(model, computations)
     copies = _computations(model, computations, naming)
     repeated = [copy.node for copy in copies if naming.runs[copy.operation] > 1]
@@ -79,8 +78,8 @@ def compile_model(
     _describe_copies(compiled.graph, naming.copies)
     _anchor(compiled, model, copies, naming, anchor)
     settings = {f"{SETTING_PREFIX}{setting}": value for setting, value in EXACT_SETTINGS.items()}
-    noted = {VERSION_KEY: __version__, ANCHOR_KEY: anchor.value, THREADS_KEY: str(model.threads), **settings, **(metadata or {})}
-    _note(compiled, noted)
+    noted = {COMPILED_KEY: __version__, ANCHOR_KEY: anchor.value, THREADS_KEY: str(model.threads), **settings, **(metadata or {})}
+    note(compiled, noted)
     return compiled
 
 
@@ -91,31 +90,6 @@ class _Copy:
     node: onnx.NodeProto
     operation: int
     run: int
-
-
-def _without_unread(graph: Graph, computations: Sequence[int]) -> list[int]:
-    """Leave out recomputations that nothing reads: they would take time, and memory until a sink frees them.
-
-    An operation that nothing reads at all runs once, as in the original, where it was computed first.
-    """
-    awaited = [False] * len(graph.values)
-    for value in graph.outputs:
-        awaited[value] = True
-    left = Counter(computations)
-    runs: set[int] = set()
-    chosen: list[int] = []
-    for operation in reversed(computations):
-        left[operation] -= 1
-        outputs = graph.operations[operation].outputs
-        if not any(awaited[value] for value in outputs) and (operation in runs or left[operation]):
-            continue
-        runs.add(operation)
-        chosen.append(operation)
-        for value in outputs:
-            awaited[value] = False
-        for value in graph.operations[operation].inputs:
-            awaited[value] = True
-    return chosen[::-1]
 
 
 def _computations(model: OnnxModel, computations: Sequence[int], naming: _Naming) -> list[_Copy]:
@@ -255,7 +229,7 @@ def _describe_copies(graph: onnx.GraphProto, copies: Mapping[str, str]) -> None:
             annotation.tensor_name = copy
 
 
-def _note(model: onnx.ModelProto, notes: Mapping[str, str]) -> None:
+def note(model: onnx.ModelProto, notes: Mapping[str, str]) -> None:
     """Set entries of the model's metadata; replace older ones with the same key."""
     kept = [entry for entry in model.metadata_props if entry.key not in notes]
     added = [onnx.StringStringEntryProto(key=key, value=value) for key, value in notes.items()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from onnx import ModelProto, NodeProto, ValueInfoProto, defs, inliner
+from onnx import ModelProto, NodeProto, ValueInfoProto, checker, defs, inliner, shape_inference
 
 from ..proto.attributes import find
 from ..proto.captures import subgraphs
@@ -75,7 +75,7 @@ def _inlined(model: ModelProto, operators: Sequence[str]) -> list[NodeProto] | N
     graph.value_info.extend(model.graph.value_info)
     try:
         made = inliner.inline_selected_functions(skeleton, [("", operator) for operator in operators], inline_schema_functions=True)
-    except (RuntimeError, ValueError, TypeError):
+    except (shape_inference.InferenceError, checker.ValidationError, RuntimeError, ValueError, TypeError):
         return None
     unchanged = len(made.graph.node) == len(graph.node) and all(node.name for node in made.graph.node)
     return None if unchanged else _named(graph.node, made.graph.node)

@@ -23,6 +23,7 @@ from ..proto.naming import operation_names
 from ..proto.randomness import Randomness
 from ..proto.stored import Array, free_inputs
 from ..proto.tensor_types import shape_of, type_bytes
+from .barrier_tensors import barrier_bytes
 from .kernelless import expand_functions
 from .runtime_view import RuntimeView
 from .scope import Model, Scope
@@ -106,6 +107,9 @@ def _read(
     scope.declare(proto.graph.output)
     outputs = [value.name for value in proto.graph.output]
     specs = describe(model, scope, proto.graph.node, outputs)
+    added = barrier_bytes(proto, opsets.get("", 0), scope.types)
+    if added:
+        scope.fixed["barriers"] = added
     made = {value.name for spec in specs for value in spec.outputs}
     computed = [output for output in outputs if output in made or output not in scope.types]
     graph = assemble(name or (path.stem if path else proto.graph.name) or "model", specs, computed, scope.fixed)

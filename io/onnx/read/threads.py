@@ -8,8 +8,7 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-THREADS_KEY = "checkmate.threads"
-"""The entry in the metadata of a compiled model: `checkmate.session` opens it with this number of threads."""
+from .metadata import THREADS_KEY
 
 
 def threads_for(model: ModelProto) -> int:

@@ -18,7 +18,7 @@ from .work import Call
 _CONV_SEGMENT = 64 * 1024
 """Bytes that a convolution needs for each thread."""
 _CONV_THREADS, _CONV_WORK_PER_THREAD, _CONV_COLUMNS = 16, 64 * 1024, 16
-"""A convolution of one image uses at most so many threads; each gets so many multiplications, and a multiple of so many output positions."""
+"""A convolution of one image uses at most so many threads; each gets so many multiplications, and a multiple of so many positions."""
 _FIRST_OPSET_OF_ANY_AXIS = 13
 
 

@@ -16,23 +16,20 @@ STEPS = """
 import json, sys
 import numpy as np
 import onnxruntime
-from checkmate.io.onnxruntime.limits import cap_arena
-from checkmate.io.onnxruntime.session import exact_options
+from checkmate.io.onnxruntime.session import exact_options, one_block
 
 model, values, cap = sys.argv[1], sys.argv[2], int(sys.argv[3])
 options = exact_options(onnxruntime)
 options.intra_op_num_threads = 1
 options.log_severity_level = 4
-if cap:
-    cap_arena(onnxruntime, cap)
-    options.add_session_config_entry("session.use_env_allocators", "1")
 random = np.random.default_rng(0)
 digits = random.normal(size=(10, 8, 8))
 image, labels = np.empty((64, 1, 8, 8), np.float32), np.empty(64, np.int64)
 rate, loss = np.asarray(0.1, np.float32), np.empty((), np.float32)
 now = {name: value for name, value in np.load(values).items() if name != "learning_rate"}
 later = {name: np.empty_like(value) for name, value in now.items()}
-session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+with one_block(onnxruntime, options, cap, limit=cap):
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 losses = []
 for _ in range(100):
     labels[:] = random.integers(0, 10, 64)

@@ -40,9 +40,9 @@ CASES = {
     "Conv over the whole width, dilated": "float[2,1,23,12] x, float[6,1,3,12] w => [n] z = Conv<dilations = [2,1]>(x, w)",
     "Conv over a line": "float[2,4,30] x, float[6,4,3] w => [n] z = Conv(x, w)",
     "Conv over a volume": "float[2,4,6,6,6] x, float[6,4,3,3,3] w => [n] z = Conv(x, w)",
-    "Conv with the same size": f"{IMAGE}, float[6,4,3,3] w => [n] z = Conv<auto_pad = \"SAME_UPPER\">(x, w)",
-    "Conv of points with the same size": f"{IMAGE}, float[6,4,1,1] w => [n] z = Conv<auto_pad = \"SAME_UPPER\">(x, w)",
-    "Conv where it is valid": f"{IMAGE}, float[6,4,1,1] w => [n] z = Conv<auto_pad = \"VALID\">(x, w)",
+    "Conv with the same size": f'{IMAGE}, float[6,4,3,3] w => [n] z = Conv<auto_pad = "SAME_UPPER">(x, w)',
+    "Conv of points with the same size": f'{IMAGE}, float[6,4,1,1] w => [n] z = Conv<auto_pad = "SAME_UPPER">(x, w)',
+    "Conv where it is valid": f'{IMAGE}, float[6,4,1,1] w => [n] z = Conv<auto_pad = "VALID">(x, w)',
     "BatchNormalization": f"{IMAGE}, float[4] s, float[4] b, float[4] m, float[4] v => [n] z = BatchNormalization(x, s, b, m, v)",
     "BatchNormalization in training": (
         f"{IMAGE}, float[4] s, float[4] b, float[4] m, float[4] v => [n] z, m1, v1 = BatchNormalization<training_mode = 1>(x, s, b, m, v)"
