@@ -16,7 +16,7 @@ from .checks import Check, Outcome, check_memory, check_order, check_outputs, ch
 from .child import Failure, Job, Report, run_job
 from .counts import Count
 from .enforcement import Enforcement
-from .inputs import feeds_for, weights_for
+from .inputs import feeds_for, nudged, weights_for
 from .nodes import FileNode, file_nodes, origin
 from .predict import predict
 from .session import load_onnxruntime
@@ -79,11 +79,11 @@ class _Verifier:
         self._nodes = file_nodes(compiled.proto)
         self._prediction = predict(compiled)
         self._notes = {entry.key: entry.value for entry in compiled.proto.metadata_props}
-        feeds = feeds_for(original, options.inputs, seed=options.seed)
+        self._feeds = feeds_for(original, options.inputs, seed=options.seed)
         weights = weights_for(original, seed=options.seed + 1)
         self._job = Job(
             model="",
-            inputs=write_tensors(feeds, folder, "input"),
+            inputs=write_tensors(self._feeds, folder, "input"),
             weights=write_tensors(weights, folder, "weight"),
             threads=options.threads or compiled.threads,
             warm_up=1,
@@ -102,7 +102,7 @@ class _Verifier:
         plain = self._run(self._compiled, "a plain session", exact=False, keep_outputs=True)
         random = [operation.name for operation in self._original.graph.operations if operation.pinned and _draws(operation.kind)]
         checks = [
-            check_outputs(original, compiled, plain, random),
+            check_outputs(original, compiled, plain, random, self._nudged),
             check_order(self._nodes, compiled, {operation.name: 1 for operation in self._original.graph.operations}),
             check_memory(self._nodes, self._prediction, compiled),
             self._check_budget(compiled),
@@ -117,6 +117,11 @@ class _Verifier:
             checks.append(self._enforce(original))
         checks.append(check_time(*self._timed(), self._predicted_overhead(), original.threads))
         return Verification(original.version, self._budget, tuple(checks))
+
+    def _nudged(self) -> Report:
+        """The original with every input changed in its last bit."""
+        inputs = write_tensors(nudged(self._feeds), self._folder, "nudged")
+        return self._run(self._original, "inputs changed in their last bits", inputs=inputs, keep_outputs=True)
 
     def _timed(self) -> tuple[list[float], list[float]]:
         """Run both models alternately, so that a machine that becomes slower or faster affects both."""
