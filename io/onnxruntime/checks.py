@@ -109,7 +109,7 @@ def _difference(one: Tensor, other: Tensor | None, least_scale: float) -> float:
     if one.element not in FLOATS or numbers is None or others is None:
         return math.inf
     finite = np.isfinite(numbers)
-    if not np.array_equal(numbers[~finite], others[~finite], equal_nan=True):
+    if not np.array_equal(numbers[~finite], others[~finite], equal_nan=True) or not np.all(np.isfinite(others[finite])):
         return math.inf
     scale = max(_largest(one), least_scale, _LEAST_SCALE)
     return float(np.max(np.abs(numbers[finite] - others[finite]), initial=0.0)) / scale / _CLOSE[one.element]
