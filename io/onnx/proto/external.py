@@ -20,6 +20,7 @@ from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
 
 from ....core.errors import InputError
 from ...formats.atomic import atomic_write
+from .large_models import with_weights_apart
 from .stored import check_location
 
 CHOOSE = "write the model next to the original, or use --no-onnx"
@@ -47,11 +48,12 @@ def model_bytes(proto: onnx.ModelProto) -> bytes:
 def save_model(proto: onnx.ModelProto, target: Path, source: Path | None) -> tuple[Path, ...]:
     """Copy missing external data of `source`, then write the model. Returns the files that are new."""
     copies = external_copies(proto, target, source)
-    data = model_bytes(proto)
+    lean, weights = with_weights_apart(proto, target)
+    data = model_bytes(lean)
     for copy in copies:
         _copy(copy)
     atomic_write(target, data)
-    return (*(copy.target for copy in copies), target)
+    return (*(copy.target for copy in copies), *([weights] if weights else []), target)
 
 
 def external_copies(proto: onnx.ModelProto, target: Path, source: Path | None) -> tuple[DataCopy, ...]:
