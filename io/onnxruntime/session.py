@@ -15,7 +15,7 @@ from typing import Any
 
 from ...core.errors import InputError, UnavailableError
 from ..onnx.compile.exact_settings import EXACT_SETTINGS
-from ..onnx.read.metadata import ARENA_KEY, THREADS_KEY, WASTE_KEY, read_metadata
+from ..onnx.read.metadata import ARENA_KEY, WASTE_KEY, noted_number, noted_threads, read_metadata
 from .arena import LARGEST_BLOCK, UNIT
 from .providers import CPU
 
@@ -70,7 +70,7 @@ def session(
     notes = read_metadata(model) if session_options is None else {}
     options = exact_options(onnxruntime) if session_options is None else session_options
     if threads is None:
-        threads = _noted(notes, THREADS_KEY)
+        threads = noted_threads(notes)
     if threads is not None:
         options.intra_op_num_threads = threads
     if profile is not None:
@@ -88,7 +88,7 @@ def session(
 
 def predicted_block(onnxruntime: Any, options: Any, notes: Mapping[str, str]) -> AbstractContextManager[None]:
     """Sessions that are opened here keep their tensors in the block that was predicted for a model with this metadata, if there is one."""
-    return one_block(onnxruntime, options, _noted(notes, ARENA_KEY), _noted(notes, WASTE_KEY))
+    return one_block(onnxruntime, options, noted_number(notes, ARENA_KEY), noted_number(notes, WASTE_KEY))
 
 
 @contextmanager
@@ -124,15 +124,6 @@ def one_block(onnxruntime: Any, options: Any, size: int | None, most_waste: int 
 def _share_arena(onnxruntime: Any, settings: Mapping[str, int]) -> None:
     place = onnxruntime.OrtMemoryInfo("Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT)
     onnxruntime.create_and_register_allocator(place, onnxruntime.OrtArenaCfg(dict(settings)))
-
-
-def _noted(notes: Mapping[str, str], key: str) -> int | None:
-    """A number in the metadata."""
-    text = notes.get(key, "")
-    return int(text) if text.isdecimal() and 0 < int(text) < _LARGEST_NOTED else None
-
-
-_LARGEST_NOTED = 2**60
 
 
 def _existing(path: str | os.PathLike[str]) -> str:

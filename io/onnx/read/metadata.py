@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,6 +21,21 @@ _METADATA = 14
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 """How protobuf writes a field."""
 _LARGEST_ENTRY = 2**20
+_MOST_THREADS = 1024
+"""More is a damaged file, or a hostile one: every thread is started."""
+
+
+def noted_number(notes: Mapping[str, str], key: str, most: int = 2**60) -> int | None:
+    """A positive number in the metadata; None if there is none."""
+    text = notes.get(key, "")
+    return int(text) if text.isdecimal() and len(text) < _LONGEST_NUMBER and 0 < int(text) <= most else None
+
+
+_LONGEST_NUMBER = 25
+
+
+def noted_threads(notes: Mapping[str, str]) -> int | None:
+    return noted_number(notes, THREADS_KEY, _MOST_THREADS)
 
 
 def read_metadata(source: str | os.PathLike[str] | bytes) -> dict[str, str]:

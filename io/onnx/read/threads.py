@@ -8,16 +8,12 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from .metadata import THREADS_KEY
+from .metadata import THREADS_KEY, noted_threads
 
 
 def threads_for(model: ModelProto) -> int:
     """The number that a compiled model was made for; else that of this machine."""
-    noted = next((entry.value for entry in model.metadata_props if entry.key == THREADS_KEY), "")
-    return int(noted) if noted.isdecimal() and 0 < int(noted) <= MOST_THREADS else session_threads()
-
-
-MOST_THREADS = 4096
+    return noted_threads({entry.key: entry.value for entry in model.metadata_props if entry.key == THREADS_KEY}) or session_threads()
 
 
 @cache
