@@ -63,7 +63,7 @@ def test_a_budget_that_the_model_does_not_keep_is_not_stretched() -> None:
 
 def test_a_prediction_that_is_far_off_is_a_failure() -> None:
     check = enforce(runs(original=900, compiled=39 + 40))
-    assert (check.outcome, "more than its peak of 49 MB" in check.summary) == (Outcome.FAILED, True)
+    assert (check.outcome, "more than its predicted 49 MB" in check.summary) == (Outcome.FAILED, True)
 
 
 def test_the_addition_is_refined_until_it_separates() -> None:
