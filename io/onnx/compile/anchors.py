@@ -14,6 +14,7 @@ from onnx import NodeProto
 
 from ..proto.captures import reads
 from ..proto.elements import BOOL, INT32, INT64
+from ..proto.rebinding import NOTHING
 from ..proto.view_operators import is_view
 from ..read.in_place import in_place_pairs
 from .barriers import EMPTYING, Barriers
@@ -58,7 +59,7 @@ class Anchors:
                 yield node
                 continue
             blanked(node, self._read)
-            if is_view(node, self._wanted):
+            if is_view(node, self._wanted if self._barriers.can_hold_views else NOTHING):
                 yield node
                 self._tensors.follow(self._tensors.outputs_of(node))
                 if node.input[0] in self._last.outputs:

@@ -46,6 +46,11 @@ class Barriers:
     def stored(self) -> list[TensorProto]:
         return list(self._stored.values())
 
+    @property
+    def can_hold_views(self) -> bool:
+        """If a barrier is a Reshape, onnxruntime would merge it with a Reshape that follows it, even one that copies a graph output."""
+        return self._opset >= FIRST_OPSET_OF_UNSQUEEZE_INPUTS
+
     def can_anchor(self, name: str) -> bool:
         """True if a barrier can wait for this tensor, or delay it."""
         return self._tensors.element(name) in ANCHORED
