@@ -36,6 +36,8 @@ class Sizes:
 
     dims: Mapping[str, int]
     batch_size: int | None
+    threads: int | None = None
+    """Threads of the session that will run the model."""
 
     @property
     def given(self) -> bool:
@@ -50,15 +52,22 @@ class Format:
     read: Callable[[Content, Sizes], tuple[Graph, OnnxModel | None]]
 
 
-def load(source: Any, *, dims: Mapping[str, int] | None = None, batch_size: int | None = None, stdin: BinaryIO | None = None) -> Loaded:
+def load(
+    source: Any,
+    *,
+    dims: Mapping[str, int] | None = None,
+    batch_size: int | None = None,
+    threads: int | None = None,
+    stdin: BinaryIO | None = None,
+) -> Loaded:
     """Load a graph from a path (`-` is standard input), from bytes, from an `onnx.ModelProto` or from a dict of graph JSON."""
-    sizes = Sizes(dict(dims or {}), batch_size)
+    sizes = Sizes(dict(dims or {}), batch_size, threads)
     if isinstance(source, Mapping):
         content = Content.from_document(dict(source), "graph")
     elif hasattr(source, "SerializeToString"):
         from .onnx.read.reader import read_onnx
 
-        model = read_onnx(source, dims=sizes.dims, batch_size=sizes.batch_size)
+        model = read_onnx(source, dims=sizes.dims, batch_size=sizes.batch_size, threads=threads)
         return Loaded(model.graph, "onnx", "", model)
     elif isinstance(source, bytes):
         content = Content.from_bytes(source, "bytes")
@@ -104,7 +113,8 @@ def _read_onnx(content: Content, sizes: Sizes) -> tuple[Graph, OnnxModel | None]
     from .onnx.read.reader import read_onnx
 
     name = Path(content.where).stem
-    model = read_onnx(content.path or content.received or b"", name=name, dims=sizes.dims, batch_size=sizes.batch_size)
+    source = content.path or content.received or b""
+    model = read_onnx(source, name=name, dims=sizes.dims, batch_size=sizes.batch_size, threads=sizes.threads)
     return model.graph, model
 
 

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
+from checkmate.io.onnx.read import threads
+
 _FIRST_STATES: dict[str, Any] = {}
+threads.session_threads = lambda: 1  # type: ignore[assignment]
+"""Workspaces must not depend on the machine that runs the tests."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

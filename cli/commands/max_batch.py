@@ -112,7 +112,7 @@ def max_batch(
         "memory_model": request.memory_model,
     }
     training_choices = {"seed": solving.settings.seed, **training.options} if training.wanted else None
-    model = SizedModel(request.source, vary, settled, training_choices, pricing)
+    model = SizedModel(request.source, vary, settled, training_choices, pricing, request.session_threads)
     destinations = None if output is None else choose_destinations(request.source, output)
     if destinations is not None:
         destinations = destinations.without_model() if no_onnx else destinations

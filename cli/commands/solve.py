@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...api.counting import Counting
 from ...api.graph import LoadedGraph, load
 from ...api.profiling import profile, save_costs
 from ...api.result import Result
@@ -18,6 +19,7 @@ from ...core.errors import InputError
 from ...core.model.units import Budget, count, exact_bytes, format_bytes
 from ...core.result import Scope, Status, Stop
 from ...io.onnx.compile.anchor_modes import Anchor
+from ...io.onnxruntime.counts import Count
 from ..console import Console
 from ..exit_codes import ExitCode
 from ..jobs.interruption import Interruption
@@ -38,6 +40,7 @@ from ..output.training_notes import training_notes
 
 if TYPE_CHECKING:
     from ...io.onnxruntime.measure import ProfileResult
+    from ...io.onnxruntime.process_memory import ProcessMemory
     from ...io.onnxruntime.verification import Verification
 
 
@@ -62,6 +65,14 @@ if TYPE_CHECKING:
     type=BUDGET,
     required=True,
     help="Limit on all memory together: 8GB, 8GiB, 8e9, or 80% of the keep-all peak.",
+)
+@option(
+    "--count",
+    group=PROBLEM,
+    type=Name("WHAT", tuple(count.value for count in Count)),
+    default=Count.TENSORS.value,
+    show_default=True,
+    help="What the budget limits: tensors, arena (with the gaps between tensors in onnxruntime's memory), or process (all that it takes).",
 )
 @graph_options()
 @option(
@@ -112,6 +123,7 @@ def solve(
     solving: SolvingOptions,
     training: TrainingRequest,
     budget: Budget,
+    count: str,
     strategy: str,
     model_file: str | None,
     output: str | None,
@@ -151,8 +163,10 @@ def solve(
         costs_path = besides.costs_file(destinations)
         check_destinations([*destinations.paths, *more_paths, *beside, *([costs_path] if costs_path else [])], request.source)
         check_model_can_be_written(loaded, destinations)
+        counting = Counting(priced, Count(count), anchor)
         problem = priced.at(budget)
-        priced.require_possible(problem)
+        if counting.count is Count.TENSORS:
+            priced.require_possible(problem)
         if loaded.onnx is None and not no_onnx:
             console.detail("the input is not an ONNX model, so no ONNX model is written")
         if model_path:
@@ -166,7 +180,13 @@ def solve(
         with interruption:
             progress.begin(strategy)
             result = solve_priced(
-                priced, budget, strategy, solving, on_progress=progress.on_event, interrupted=lambda: interruption.requested
+                priced,
+                budget,
+                strategy,
+                solving,
+                counting=counting,
+                on_progress=progress.on_event,
+                interrupted=lambda: interruption.requested,
             )
             progress.begin("writing")
             interruption.consequence = "some files may be missing"
@@ -179,7 +199,8 @@ def solve(
     if besides.verify and destinations.model is not None:
         with Progress(console) as running:
             verification = _run_written(request, loaded, destinations.model, beside[0] if beside else None, running)
-    _deliver(console, result, written, verification, to_stderr=destinations.to_stdout)
+    memory = result.memory(anchor)
+    _deliver(console, result, memory, written, verification, to_stderr=destinations.to_stdout)
     note_if_forward_only(console, loaded)
     if result.reason:
         console.note(f"note: {result.reason}")
@@ -206,20 +227,30 @@ def _run_written(
     return verify_compiled(loaded, compiled, dims=request.dims, batch_size=request.batch_size, options=options, on_task=progress.begin)
 
 
-def _deliver(console: Console, result: Result, written: list[Path], verification: Verification | None, *, to_stderr: bool) -> None:
+def _deliver(
+    console: Console,
+    result: Result,
+    memory: ProcessMemory | None,
+    written: list[Path],
+    verification: Verification | None,
+    *,
+    to_stderr: bool,
+) -> None:
     if console.json:
         ran = {} if verification is None else {"verification": verification_fields(verification)}
-        console.emit_json({"format": "checkmate-solve", "version": 1, **solved_fields(result, written), **ran})
+        console.emit_json({"format": "checkmate-solve", "version": 1, **solved_fields(result, written, memory), **ran})
     elif not console.quiet:
-        show_facts(shown(result.priced.graph.name), _facts(result, written), sys.stderr if to_stderr else sys.stdout)
+        show_facts(shown(result.priced.graph.name), _facts(result, memory, written), sys.stderr if to_stderr else sys.stdout)
         if verification is not None:
             show_checks(verification)
 
 
-def _facts(result: Result, written: list[Path]) -> list[Fact]:
+def _facts(result: Result, memory: ProcessMemory | None, written: list[Path]) -> list[Fact]:
     unit, budget = result.priced.costs.unit, result.budget
     saved = result.peak_bytes / result.keep_all_peak_bytes - 1 if result.keep_all_peak_bytes else 0.0
-    share = f"{budget.text} of the keep-all peak" if budget.share is not None else ""
+    whole = "keep-all peak" if result.count is Count.TENSORS else f"{result.count.value} without recomputation"
+    limits = "" if result.count is Count.TENSORS else f"for the {result.count.value}"
+    share = f"{budget.text} of the {whole}" if budget.share is not None else limits
     optimal = result.status is Status.OPTIMAL
     stopped = {Stop.TIME_LIMIT: "time limit reached", Stop.INTERRUPTED: "interrupted", Stop.FINISHED: ""}[result.stop]
     return [
@@ -231,6 +262,7 @@ def _facts(result: Result, written: list[Path]) -> list[Fact]:
             exact_bytes(result.peak_bytes),
             f"{format_change(saved)} compared to {format_bytes(result.keep_all_peak_bytes)} without recomputation",
         ),
+        *_besides_tensors(result, memory),
         Fact(
             "cost",
             format_cost(result.cost, unit),
@@ -251,6 +283,18 @@ def _gap(result: Result) -> str:
     if result.bound_scope is Scope.ANY:
         return f"gap {format_share(result.gap)} for any order{model}"
     return f"gap {format_share(result.gap)} for this order{model}, {format_share(result.any_gap)} for any order"
+
+
+def _besides_tensors(result: Result, memory: ProcessMemory | None) -> list[Fact]:
+    """What onnxruntime and its process take, with `checkmate.session`."""
+    if memory is None:
+        return []
+    gaps = memory.arena_bytes + result.priced.reserve - result.peak_bytes
+    threads = count(result.priced.loaded.session_threads or 1, "thread")
+    return [
+        Fact("arena", exact_bytes(memory.arena_bytes), f"{format_bytes(max(gaps, 0))} of it gaps between tensors"),
+        Fact("process", exact_bytes(memory.process_bytes), f"with checkmate.session, {threads}"),
+    ]
 
 
 def _how(result: Result) -> str:

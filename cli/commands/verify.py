@@ -5,12 +5,13 @@ A compiled model instead of a schedule file is checked by running it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from ...api.pricing import as_memory_model, keep_all_peak, pinned, price_operations
-from ...api.verifying import Judgement, is_model, judge_schedule, verify_compiled
+from ...api.verifying import Judgement, is_model, judge_schedule, solved_threads, verify_compiled
 from ...core.errors import InputError
 from ...core.model.units import Budget, count, exact_bytes
 from ..console import Console
@@ -55,6 +56,8 @@ def verify(console: Console, request: GraphRequest, schedule: str, budget: Budge
     if is_model(schedule):
         return _verify_by_running(console, request, schedule, budget, running)
     running.refuse_for_schedules()
+    if request.session_threads is None:
+        request = replace(request, session_threads=solved_threads(schedule))
     graph = pinned(request.load().graph, request.pin)
     model = None if request.memory_model is None else as_memory_model(request.memory_model)
     judgement = judge_schedule(

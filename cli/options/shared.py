@@ -42,11 +42,12 @@ class GraphRequest:
     reserve: int | None
     pin: tuple[str, ...]
     memory_model: str | None = None
+    session_threads: int | None = None
 
     def load(self) -> LoadedGraph:
         """The graph from the file or from standard input."""
         check_costs_name(self.costs)
-        return load(self.source, dims=self.dims, batch_size=self.batch_size)
+        return load(self.source, dims=self.dims, batch_size=self.batch_size, session_threads=self.session_threads)
 
     def price(self, loaded: LoadedGraph, measured: CostsFile | None = None) -> PricedGraph:
         """The graph with its costs; measured costs replace the cost model."""
@@ -82,7 +83,7 @@ def _with_graph_options(reserve: bool, sizes: bool, function: Function) -> Funct
     @functools.wraps(function)
     def packed(*arguments: Any, **values: Any) -> Any:
         dims, batch_size = (_sizes_by_name(values.pop("dim")), values.pop("batch_size")) if sizes else ({}, None)
-        names = ("costs", "device", "pin", "memory_model")
+        names = ("costs", "device", "pin", "memory_model", "session_threads")
         chosen = {name: values.pop(name) for name in names}
         request = GraphRequest(values.pop("graph"), dims, batch_size, reserve=values.pop("reserve", None), **chosen)
         return function(*arguments, request=request, **values)
@@ -104,6 +105,12 @@ def _with_graph_options(reserve: bool, sizes: bool, function: Function) -> Funct
             group=PROBLEM,
             type=Name("RUNTIME", tuple(model.value for model in MemoryModel)),
             help="The memory model: onnxruntime, or generic (the paper's).  [default: onnxruntime for ONNX models, else generic]",
+        ),
+        option(
+            "--session-threads",
+            group=PROBLEM,
+            type=COUNT,
+            help="Threads of the onnxruntime session that will run an ONNX model; a Conv needs workspace for each.  [default: all cores]",
         ),
         option(
             "--costs",

@@ -71,7 +71,14 @@ class TrainingRequest:
         if not self.wanted:
             return request.load()
         check_costs_name(request.costs)
-        return differentiate(request.source, dims=request.dims, batch_size=request.batch_size, seed=seed, **self.options)
+        return differentiate(
+            request.source,
+            dims=request.dims,
+            batch_size=request.batch_size,
+            session_threads=request.session_threads,
+            seed=seed,
+            **self.options,
+        )
 
 
 def _share(text: str) -> float:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...api.graph import LoadedGraph
 from ...api.result import Result
 from ..console import Console
+
+if TYPE_CHECKING:
+    from ...io.onnxruntime.process_memory import ProcessMemory
 
 
 def result_fields(result: Result) -> dict[str, Any]:
@@ -36,7 +39,7 @@ def result_fields(result: Result) -> dict[str, Any]:
     }
 
 
-def solved_fields(result: Result, written: Sequence[Path]) -> dict[str, Any]:
+def solved_fields(result: Result, written: Sequence[Path], memory: ProcessMemory | None = None) -> dict[str, Any]:
     """The keys of `solve --json`, except its format."""
     priced = result.priced
     return {
@@ -46,7 +49,20 @@ def solved_fields(result: Result, written: Sequence[Path]) -> dict[str, Any]:
         "smallest_budget_bytes": priced.floor.bytes,
         "cost_model": priced.costs.model,
         "cost_unit": priced.costs.unit,
+        **_session_fields(result, memory),
         "outputs": [str(path) for path in written],
+    }
+
+
+def _session_fields(result: Result, memory: ProcessMemory | None) -> dict[str, Any]:
+    """What an ONNX model takes in a session of `checkmate.session`."""
+    if memory is None:
+        return {}
+    return {
+        "count": result.count.value,
+        "arena_bytes": memory.arena_bytes,
+        "process_bytes": memory.process_bytes,
+        "session_threads": result.priced.loaded.session_threads,
     }
 
 

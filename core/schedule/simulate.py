@@ -22,6 +22,8 @@ class Stay:
     """The computation that makes the value."""
     end: int
     """The first computation after the value is freed."""
+    buffer: int = 0
+    """The buffer that holds it; a value that overwrites another takes over its buffer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ class _Register:
         self._present[buffer] = (value, size, now)
 
     def leave(self, buffer: int, now: int) -> None:
-        self._past.append(Stay(*self._present.pop(buffer), now))
+        self._past.append(Stay(*self._present.pop(buffer), now, buffer))
 
     def close(self, end: int) -> tuple[Stay, ...]:
         """All stays, including those that last to the end."""

@@ -34,20 +34,8 @@ _STATUSES = (Status.OPTIMAL, Status.FEASIBLE)
 _DERIVED = ("ideal_cost", "overhead", "gap", "recomputed", "recomputations", "plan")
 _KEYS = (
     *("format", "version", "graph", "strategy", "status", "stop", "budget_bytes", "reserve_bytes", "peak_bytes", "keep_all_peak_bytes"),
-    *(
-        "runtime",
-        "cost",
-        "ideal_cost",
-        "overhead",
-        "bound",
-        "gap",
-        "bound_scope",
-        "bound_runtime",
-        "any_bound",
-        "recomputed",
-        "recomputations",
-    ),
-    *("seed", "provenance", "versions", "run", "costs", "plan", "steps", "definition"),
+    *("runtime", "cost", "ideal_cost", "overhead", "bound", "gap", "bound_scope", "bound_runtime", "any_bound", "recomputed", "recomputations"),
+    *("seed", "session", "provenance", "versions", "run", "costs", "plan", "steps", "definition"),
 )
 
 
@@ -60,6 +48,15 @@ class Run:
     """Date and time, ISO 8601."""
     progress: tuple[Moment, ...] = ()
     """The progress of the search, if it was recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionNote:
+    """For an ONNX model: the onnxruntime session that its memory was counted for."""
+
+    threads: int
+    count: str
+    """What the budget limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +89,7 @@ class ScheduleDocument:
     versions: Mapping[str, str] = field(default_factory=dict)
     memory_model: MemoryModel = MemoryModel.GENERIC
     """The memory model of the peaks."""
+    session: SessionNote | None = None
 
     @property
     def ideal_cost(self) -> float:
@@ -135,6 +133,7 @@ def render_schedule(document: ScheduleDocument, graph: Graph) -> dict[str, objec
         "recomputed": sum(recomputations.values()),
         "recomputations": recomputations,
         "seed": document.seed,
+        **({} if document.session is None else {"session": {"threads": document.session.threads, "count": document.session.count}}),
         "provenance": {key: _finite(stated) for key, stated in sorted(document.provenance.items())},
         "versions": dict(sorted(document.versions.items())),
         "run": render_run(document.run),
@@ -221,7 +220,17 @@ def parse_schedule(document: object, graph: Graph, where: str = "schedule") -> S
         provenance=_notes(top.child("provenance")),
         versions={key: versions.text(key) for versions in (top.child("versions"),) for key in versions.content},
         memory_model=_choice(top, "runtime", tuple(MemoryModel)),
+        session=parse_session(top),
     )
+
+
+def parse_session(top: Fields) -> SessionNote | None:
+    """What an ONNX model was solved for; None for other graphs, and in older files."""
+    if "session" not in top:
+        return None
+    session = top.child("session")
+    session.only(("threads", "count"))
+    return SessionNote(session.whole("threads"), session.text("count"))
 
 
 def contradictions(document: object, parsed: ScheduleDocument, graph: Graph) -> tuple[str, ...]:

@@ -54,7 +54,9 @@ class Job:
     """Runs without the profiler, timed as a whole."""
     keep_outputs: bool = False
     resident: bool = False
-    """Measure the memory of the process while it runs."""
+    """Measure the memory of the process while it runs, with each tensor in its own pages."""
+    growth: int = 0
+    """Measure what the process takes, from before the inputs are loaded until this many runs are done."""
     cap: Cap | None = None
     cap_bytes: int = 0
     """For the arena: its size. For the address space: how much it may grow after model and inputs are loaded."""
@@ -97,6 +99,8 @@ class Report:
     """The shortest timed run."""
     resident_bytes: int | None = None
     """The peak growth of the memory of the process during the run."""
+    growth: tuple[int, ...] = ()
+    """The most that the process took for inputs, session and runs, after the first run and after the last."""
 
     @staticmethod
     def from_fields(fields: Mapping[str, Any]) -> Report:
@@ -112,6 +116,7 @@ class Report:
             workspaces=fields.get("workspaces"),
             seconds=fields.get("seconds"),
             resident_bytes=fields.get("resident_bytes"),
+            growth=tuple(fields.get("growth", ())),
         )
 
 

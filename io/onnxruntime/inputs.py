@@ -64,6 +64,20 @@ def generate(
     return feeds
 
 
+def nudged(feeds: Feeds) -> Feeds:
+    """Every floating-point number changed in its last bit, up or down at random; what is not a floating-point number is not changed."""
+    random = np.random.default_rng(0)
+    return {name: (element, _nudged(random, element, array)) for name, (element, array) in feeds.items()}
+
+
+def _nudged(random: np.random.Generator, element: int, array: Array) -> Array:
+    if element not in FLOATS:
+        return array
+    if element == BFLOAT16:
+        return array ^ random.integers(0, 2, array.shape, array.dtype)
+    return np.nextafter(array, random.choice(np.asarray([-np.inf, np.inf], array.dtype), array.shape)).astype(array.dtype)
+
+
 def missing_weights(model: OnnxModel) -> list[TensorProto]:
     """Initializers whose external data is missing: a model can be verified without its weights."""
     folder = Path() if model.path is None else model.path.parent

@@ -8,15 +8,16 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
+from ..onnx.read.metadata import read_metadata
 from .child import REQUEST, RESULT, Cap, Failure, Job, runs_out_of_memory
-from .limits import cap_arena, capped_address_space, give_back_freed_memory, reset_resident_peak, resident_bytes, resident_peak
+from .limits import capped_address_space, give_back_freed_memory, reset_resident_peak, resident_bytes, resident_peak
 from .providers import CPU
-from .session import exact_options
+from .session import exact_options, one_block, predicted_block
 from .tensor_files import BFLOAT16, Tensor, read_tensor
 from .trace import least_seconds, parse_trace, parse_workspaces
 
@@ -51,9 +52,11 @@ def perform(job: Job, folder: Path) -> dict[str, Any]:
 
     _require_provider(onnxruntime, job.provider)
     result: dict[str, Any] = {"version": onnxruntime.__version__, "threads": job.threads or os.cpu_count() or 1}
+    reset_resident_peak()
+    before = resident_bytes()
     feeds = {tensor.name: _value(onnxruntime, tensor) for tensor in job.inputs}
-    if job.cap is Cap.ARENA:
-        cap_arena(onnxruntime, job.cap_bytes)
+    if job.growth:
+        return result | _growing(onnxruntime, job, feeds, before)
     for number in range(job.rounds):
         result |= _traced(onnxruntime, job, feeds, folder, number, result.get("least_seconds", {}))
     if job.timed_runs or job.keep_outputs or job.resident or job.cap is not None:
@@ -71,8 +74,6 @@ def _session(onnxruntime: Any, job: Job, settings: Mapping[str, str], profile: P
     options.log_severity_level = 4
     if job.threads:
         options.intra_op_num_threads = job.threads
-    if job.cap is Cap.ARENA:
-        options.add_session_config_entry("session.use_env_allocators", "1")
     if job.resident or job.cap is Cap.ADDRESS_SPACE:
         options.enable_cpu_mem_arena = False
     for key, value in settings.items():
@@ -84,18 +85,44 @@ def _session(onnxruntime: Any, job: Job, settings: Mapping[str, str], profile: P
         values = [_value(onnxruntime, tensor) for tensor in job.weights]
         options.add_external_initializers([tensor.name for tensor in job.weights], values)
     providers = [job.provider] if job.provider == CPU else [job.provider, CPU]
-    session = onnxruntime.InferenceSession(_named(job.model) if job.name_nodes else job.model, options, providers=providers)
+    model = _named(job.model) if job.name_nodes else job.model
+    with _arena(onnxruntime, job, options):
+        session = onnxruntime.InferenceSession(model, options, providers=providers)
     if session.get_providers()[0] != job.provider:
         raise NoProviderError(f"{job.provider} found no device to run on")
     return session
+
+
+def _arena(onnxruntime: Any, job: Job, options: Any) -> AbstractContextManager[None]:
+    """As `checkmate.session` does: the block that was predicted, if the model says so."""
+    if job.cap is Cap.ARENA:
+        return one_block(onnxruntime, options, job.cap_bytes, limit=job.cap_bytes)
+    if not job.exact or job.provider != CPU or not options.enable_cpu_mem_arena:
+        return nullcontext()
+    return predicted_block(onnxruntime, options, read_metadata(job.model))
+
+
+def _growing(onnxruntime: Any, job: Job, feeds: Mapping[str, Any], before: int | None) -> dict[str, Any]:
+    """What the process takes at most: up to the first run, and up to the last."""
+    session = _session(onnxruntime, job, {})
+    names = [output.name for output in session.get_outputs()]
+    peaks: list[int] = []
+    for _ in range(job.growth):
+        session.run_with_ort_values(names, dict(feeds))
+        peak = resident_peak()
+        if peak is None or before is None:
+            return {}
+        peaks.append(peak - before)
+    return {"growth": [peaks[0], peaks[-1]]}
 
 
 def _named(path: str) -> bytes:
     """The model with the names of `operation_names`. External data of a model without a file is searched in the working directory."""
     from ..onnx.proto.model_file import load_model
     from ..onnx.proto.naming import operation_names
+    from ..onnx.read.kernelless import expand_functions
 
-    model = load_model(Path(path), path)
+    model = expand_functions(load_model(Path(path), path))
     for node, name in zip(model.graph.node, operation_names(model.graph.node), strict=True):
         node.name = name
     os.chdir(Path(path).parent)

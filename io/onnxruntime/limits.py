@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 _STATUS = Path("/proc/self/status")
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -2, -3, -4, -8
@@ -33,13 +32,6 @@ def give_back_freed_memory() -> None:
     mallopt(_TRIM_THRESHOLD, 0)
     mallopt(_TOP_PAD, 0)
     mallopt(_ARENA_MAX, 1)
-
-
-def cap_arena(onnxruntime: Any, limit: int) -> None:
-    """One arena for all sessions of this process, as one block of this size, because several blocks could not be merged."""
-    place = onnxruntime.OrtMemoryInfo("Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT)
-    settings = {"max_mem": limit, "arena_extend_strategy": 0, "initial_chunk_size_bytes": limit, "max_dead_bytes_per_chunk": 1}
-    onnxruntime.create_and_register_allocator(place, onnxruntime.OrtArenaCfg(settings))
 
 
 @contextmanager

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from ...core.errors import InputError, UnavailableError
 from ...core.model.units import format_bytes
+from ..onnx.read.metadata import PROCESS_KEY
 from ..onnx.read.reader import OnnxModel
-from .checks import Check, Outcome, check_memory, check_order, check_outputs, check_time, peak_of, rounding
-from .child import Cap, Failure, Job, Report, run_job
-from .inputs import feeds_for, weights_for
-from .limits import can_limit_address_space
+from .checks import Check, Outcome, check_memory, check_order, check_outputs, check_process, check_time, peak_of, rounding
+from .child import Failure, Job, Report, run_job
+from .counts import Count
+from .enforcement import Enforcement
+from .inputs import feeds_for, nudged, weights_for
 from .nodes import FileNode, file_nodes, origin
 from .predict import predict
 from .session import load_onnxruntime
@@ -22,7 +24,9 @@ from .tensor_files import write_tensors
 from .trace import computed_bytes
 
 TIMING_ROUNDS = 3
+GROWTH_RUNS = 10
 BUDGET_KEY, RESERVE_KEY, OVERHEAD_KEY = "checkmate.budget_bytes", "checkmate.reserve_bytes", "checkmate.overhead"
+COUNT_KEY = "checkmate.count"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +79,13 @@ class _Verifier:
         self._nodes = file_nodes(compiled.proto)
         self._prediction = predict(compiled)
         self._notes = {entry.key: entry.value for entry in compiled.proto.metadata_props}
-        feeds = feeds_for(original, options.inputs, seed=options.seed)
+        self._feeds = feeds_for(original, options.inputs, seed=options.seed)
         weights = weights_for(original, seed=options.seed + 1)
         self._job = Job(
             model="",
-            inputs=write_tensors(feeds, folder, "input"),
+            inputs=write_tensors(self._feeds, folder, "input"),
             weights=write_tensors(weights, folder, "weight"),
-            threads=options.threads,
+            threads=options.threads or compiled.threads,
             warm_up=1,
         )
         self._budget = options.budget if options.budget is not None else _whole(self._notes.get(BUDGET_KEY))
@@ -98,15 +102,26 @@ class _Verifier:
         plain = self._run(self._compiled, "a plain session", exact=False, keep_outputs=True)
         random = [operation.name for operation in self._original.graph.operations if operation.pinned and _draws(operation.kind)]
         checks = [
-            check_outputs(original, compiled, plain, random),
+            check_outputs(original, compiled, plain, random, self._nudged),
             check_order(self._nodes, compiled, {operation.name: 1 for operation in self._original.graph.operations}),
             check_memory(self._nodes, self._prediction, compiled),
             self._check_budget(compiled),
+            check_process(
+                self._run(self._compiled, "the memory of the process", growth=GROWTH_RUNS),
+                _whole(self._notes.get(PROCESS_KEY)),
+                self._budget if self._notes.get(COUNT_KEY) == Count.PROCESS.value else None,
+                self._reserve,
+            ),
         ]
         if self._options.enforce:
             checks.append(self._enforce(original))
         checks.append(check_time(*self._timed(), self._predicted_overhead(), original.threads))
         return Verification(original.version, self._budget, tuple(checks))
+
+    def _nudged(self) -> Report:
+        """The original with every input changed in its last bit."""
+        inputs = write_tensors(nudged(self._feeds), self._folder, "nudged")
+        return self._run(self._original, "inputs changed in their last bits", inputs=inputs, keep_outputs=True)
 
     def _timed(self) -> tuple[list[float], list[float]]:
         """Run both models alternately, so that a machine that becomes slower or faster affects both."""
@@ -156,36 +171,8 @@ class _Verifier:
             return Check("enforced", Outcome.FAILED, "there is no budget to enforce: set one with --budget")
         needed = peak_of(file_nodes(self._original.proto), predict(self._original), original)
         fits_anyway = needed is not None and needed.bytes + self._reserve <= self._budget + rounding(self._budget)
-        troubles: list[str] = []
-        for cap in (Cap.ARENA, *([Cap.ADDRESS_SPACE] if can_limit_address_space() else [])):
-            limit = self._limit(cap)
-            if limit <= 0:
-                return Check(
-                    "enforced",
-                    Outcome.FAILED,
-                    f"the budget leaves nothing after {format_bytes(self._prediction.base_bytes)} of fixed memory",
-                )
-            ours = self._run(self._compiled, f"the compiled model under a limit ({cap.value})", cap=cap, cap_bytes=limit, warm_up=0)
-            if ours.failure is not None:
-                troubles.append(f"with limited {cap.value}, the compiled model fails: {ours.failure.value}: {ours.message[:200]}")
-                continue
-            theirs = self._run(self._original, f"the original under the same limit ({cap.value})", cap=cap, cap_bytes=limit, warm_up=0)
-            if theirs.failure is None and not fits_anyway:
-                troubles.append(f"with limited {cap.value}, the original runs too")
-                continue
-            fate = "runs too, because it fits" if theirs.failure is None else f"fails: {theirs.failure.value}"
-            summary = f"with {cap.value} limited to the budget, the compiled model runs, the original {fate}"
-            figures = {"limit": cap.value, "limit_bytes": limit, "original": theirs.failure.value if theirs.failure else "runs"}
-            return Check("enforced", Outcome.PASSED, summary, (), figures)
-        return Check("enforced", Outcome.FAILED, "under no limit does the compiled model run and the original fail", tuple(troubles))
-
-    def _limit(self, cap: Cap) -> int:
-        """The arena does not contain the inputs; the growth of the address space does not contain the whole model either."""
-        assert self._budget is not None
-        left = self._budget - self._reserve
-        if cap is Cap.ARENA:
-            return left - self._original.graph.fixed.get("inputs", 0)
-        return left - self._prediction.base_bytes + rounding(self._budget)
+        peak, base = self._prediction.peak_bytes, self._prediction.base_bytes
+        return Enforcement(self._original, self._compiled, self._run, self._budget - self._reserve, peak, base).check(fits_anyway)
 
     def _predicted_overhead(self) -> float | None:
         amounts = self._options.amounts

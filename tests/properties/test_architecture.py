@@ -116,7 +116,7 @@ def test_commands_stand_on_the_api() -> None:
 
 NAMES_ONLY = (
     *("core.engine.strategies", "core.baselines", "core.solvers", "io.onnx.compile.anchor_modes", "io.onnxruntime.providers"),
-    *("io.onnx.gradients", "io.onnx.differentiate.training_options"),
+    *("io.onnx.gradients", "io.onnx.differentiate.training_options", "io.onnxruntime.counts"),
 )
 """Registries, whose names options list."""
 

@@ -29,8 +29,8 @@ OFTEN_FUSED = frozenset({"Add", "Cast", "Dropout", "Flatten", "Identity", "Relu"
 """What default settings may fuse into a neighbour, fold or leave out: then it does not run under its own name."""
 
 
-VIEWS = frozenset({"Flatten", "Identity", "Reshape"})
-"""Views are not held back in old operator sets."""
+VIEWS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+"""Views are not held back: they allocate nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,7 @@ def _unpredicted(model: OnnxModel, ran: Ran) -> list[str]:
 def _misplaced(compiled: onnx.ModelProto, plain: Ran) -> list[str]:
     """What a plain session did not run, or in another order."""
     position = {name: index for index, name in enumerate(plain.names)}
-    loose = VIEWS if compiled.opset_import[0].version < 13 else frozenset()
-    placed = [position[node.name] for node in compiled.graph.node if node.name in position and node.op_type not in loose]
+    placed = [position[node.name] for node in compiled.graph.node if node.name in position and node.op_type not in VIEWS]
     found = [] if placed == sorted(placed) else ["a plain session changed the order"]
     copies = [node for node in compiled.graph.node if any(attribute.name == RECOMPUTE_ATTRIBUTE for attribute in node.attribute)]
     lost = [node for node in copies if node.op_type not in OFTEN_FUSED and not any(node.name in name for name in plain.names)]

@@ -62,6 +62,11 @@ class LoadedGraph:
         return MemoryModel.GENERIC if self.onnx is None else MemoryModel.ONNXRUNTIME
 
     @property
+    def session_threads(self) -> int | None:
+        """Threads of the onnxruntime session that workspaces are counted for; None if this is not an ONNX model."""
+        return None if self.onnx is None else self.onnx.threads
+
+    @property
     def keep_all_peak_bytes(self) -> int:
         """The peak without recomputation, in the order of the file."""
         return self._priced.keep_all.peak
@@ -105,18 +110,22 @@ class LoadedGraph:
         return f"<p>{escape(repr(self)[1:-1])}</p><table>{kinds}</table>"
 
 
-def load(source: Any, *, dims: Mapping[str, int] | None = None, batch_size: int | None = None) -> LoadedGraph:
+def load(
+    source: Any, *, dims: Mapping[str, int] | None = None, batch_size: int | None = None, session_threads: int | None = None
+) -> LoadedGraph:
     """Load a graph.
 
     `source` is a path, the bytes of a file, an `onnx.ModelProto` or a dict of graph JSON; the format is recognized by the content. `dims`
     maps symbolic dimensions of an ONNX model to sizes, `batch_size` is the size of the first dimension that is still free.
+    `session_threads` is the number of threads of the onnxruntime session that will run the model, by default that of this machine: some
+    operators need workspace for each thread.
     """
     from ..io import load as reading
 
     with stage("load"):
         if isinstance(source, LoadedGraph):
             raise InputError("this graph is already loaded; to load it with other sizes, pass its source")
-        loaded = reading.load(source, dims=dims, batch_size=batch_size)
+        loaded = reading.load(source, dims=dims, batch_size=batch_size, threads=session_threads)
     return LoadedGraph(loaded.graph, loaded.format, loaded.source, loaded.onnx)
 
 

@@ -72,6 +72,7 @@ class SizedModel:
     """Options of `differentiate`, for a forward model."""
     pricing: Mapping[str, Any] = field(default_factory=dict)
     """Options of `LoadedGraph.price`."""
+    session_threads: int | None = None
 
     @property
     def label(self) -> str:
@@ -102,8 +103,8 @@ class SizedModel:
         batch_size = size if self.vary is None else None
         dims = {**self.dims, **({} if self.vary is None else {self.vary: size})}
         if self.training is not None:
-            return differentiate(self.source, dims=dims, batch_size=batch_size, **self.training)
-        return load(self.source, dims=dims, batch_size=batch_size)
+            return differentiate(self.source, dims=dims, batch_size=batch_size, session_threads=self.session_threads, **self.training)
+        return load(self.source, dims=dims, batch_size=batch_size, session_threads=self.session_threads)
 
     def at(self, size: int) -> PricedGraph:
         """The same priced graph that `solve` makes from the model with this size."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..core.errors import InputError
 from ..core.events import relative_gap
@@ -18,13 +18,17 @@ from ..core.model.units import Budget, format_bytes
 from ..core.result import Provenance, Scope, Status, Stop
 from ..core.result import Result as CoreResult
 from ..core.schedule.simulate import Simulation
+from ..io.onnxruntime.counts import Count
+from .counting import Counting
 from .pricing import PricedGraph
 from .schedule_file import Schedule
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from ..io.formats.schedule_json import Run
+    from ..io.formats.schedule_json import Run, SessionNote
+    from ..io.onnx.read.reader import OnnxModel
+    from ..io.onnxruntime.process_memory import ProcessMemory
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,6 +45,8 @@ class Result:
     run: Run | None = None
     versions: Mapping[str, str] | None = None
     """When and from what it was made, if not in this run."""
+    counting: Counting | None = None
+    """What the budget limits, if not the tensors."""
     created: str = field(default_factory=lambda: now())
 
     @property
@@ -168,8 +174,15 @@ class Result:
             provenance=self.provenance,
             versions=self.versions or versions_of(self.provenance),
             memory_model=self.priced.problem.memory_model,
+            session=self._session_note(),
         )
         return Schedule(document, self.priced.graph)
+
+    def _session_note(self) -> SessionNote | None:
+        from ..io.formats.schedule_json import SessionNote
+
+        threads = self.priced.loaded.session_threads
+        return None if threads is None else SessionNote(threads, self.count.value)
 
     def save(self, path: str | PathLike[str]) -> list[Path]:
         """Write the schedule, or the compiled model if the name ends in `.onnx`, completely or not at all; returns the files written."""
@@ -179,7 +192,7 @@ class Result:
         """Write the compiled model, and copy external weights of the original."""
         from ..io.onnx.proto.external import save_model
 
-        return list(save_model(self.compile(anchor), path, self._onnx.path))
+        return list(save_model(self.compile(anchor), path, self._require_onnx().path))
 
     def compile(self, anchor: str = "full") -> ModelProto:
         """The compiled model: nodes in the order of the schedule, with one extra node for each recomputation.
@@ -187,20 +200,30 @@ class Result:
         `anchor` says how it keeps its recomputations in any onnxruntime session: `full` (keeps the order too; for CPU), `attr` (for CUDA)
         or `none`.
         """
-        from ..io.onnx.compile.anchor_modes import Anchor
-        from ..io.onnx.compile.writer import compile_model
-
         notes = {
+            "checkmate.count": self.count.value,
             "checkmate.strategy": self.strategy,
             "checkmate.budget_bytes": str(self.budget_bytes),
             "checkmate.reserve_bytes": str(self.priced.reserve),
             "checkmate.peak_bytes": str(self.peak_bytes),
             "checkmate.overhead": repr(self.overhead),
         }
-        return compile_model(self._onnx, self.core.proof.schedule, anchor=Anchor(anchor), metadata=notes)
+        self._require_onnx()
+        return self._counting(anchor).compiled(self.core.proof.schedule, notes)
+
+    def memory(self, anchor: str = "full") -> ProcessMemory | None:
+        """What the compiled model takes besides its tensors, in a session of `checkmate.session`; None if this is not an ONNX model."""
+        return None if self.priced.loaded.onnx is None else self._counting(anchor).memory(self.core.proof.schedule)
 
     @property
-    def _onnx(self) -> Any:
+    def count(self) -> Count:
+        """What the budget limits."""
+        return Count.TENSORS if self.counting is None else self.counting.count
+
+    def _counting(self, anchor: str) -> Counting:
+        return replace(self.counting or Counting(self.priced), anchor=anchor)
+
+    def _require_onnx(self) -> OnnxModel:
         if self.priced.loaded.onnx is None:
             raise InputError(f"{self.priced.loaded.name}: only ONNX models can be compiled; this graph is {self.priced.loaded.format}")
         return self.priced.loaded.onnx

@@ -13,9 +13,11 @@ from ..core.model.memory_model import MemoryModel
 from ..core.model.problem import Problem
 from ..core.model.units import Budget, exact_bytes, format_bytes
 from ..core.result import Result as CoreResult
-from ..core.result import Status, Stop, infeasible_error
+from ..core.result import Status, Stop, certified, infeasible_error
 from ..core.settings import FormulationName, Order, Settings
 from ..core.spelling import suggestion
+from ..io.onnxruntime.counts import Count
+from .counting import Counting
 from .graph import LoadedGraph, as_graph
 from .pricing import PricedGraph, as_budget
 from .result import Result
@@ -97,6 +99,7 @@ def solve(
     pin: Iterable[str] = (),
     reserve: int | str = 0,
     memory_model: MemoryModel | str | None = None,
+    count: Count | str = Count.TENSORS,
     on_progress: Callable[[Event], None] | None = None,
     interrupted: Callable[[], bool] | None = None,
 ) -> Result:
@@ -104,8 +107,9 @@ def solve(
 
     `budget` limits all memory together: bytes, `"8GB"`, `"8GiB"`, or `"80%"` of the keep-all peak. The search ends when the gap is at most
     `gap` (default 0.005, for `optimal` 0.0001), after `time_limit` seconds, or when `interrupted()` returns true. Returns the best schedule
-    so far. `on_progress` is called with every `Event`. Raises `InfeasibleError` if it is proven that no schedule fits, `LimitError`
-    if none was found.
+    so far. `count` says what the budget limits: `tensors`; `arena`, with the gaps between tensors in onnxruntime's memory; or `process`,
+    all that the process takes for a session of `checkmate.session`. `on_progress` is called with every `Event`. Raises `InfeasibleError` if
+    it is proven that no schedule fits, `LimitError` if none was found.
     """
     priced = as_graph(graph).price(costs, device=device, pin=pin, reserve=reserve, memory_model=memory_model)
     options = solving_options(
@@ -118,7 +122,10 @@ def solve(
         seed=seed,
         iterations=iterations,
     )
-    return solve_priced(priced, as_budget(budget), strategy, options, on_progress=on_progress, interrupted=interrupted)
+    counting = Counting(
+        priced, count if isinstance(count, Count) else Count(_one_of("count", count, tuple(known.value for known in Count)))
+    )
+    return solve_priced(priced, as_budget(budget), strategy, options, counting=counting, on_progress=on_progress, interrupted=interrupted)
 
 
 def solve_priced(
@@ -127,14 +134,73 @@ def solve_priced(
     strategy: str,
     options: SolvingOptions,
     *,
+    counting: Counting | None = None,
     on_progress: Callable[[Event], None] | None = None,
     interrupted: Callable[[], bool] | None = None,
 ) -> Result:
     """`solve` for a graph that has its costs."""
+    if counting is not None and counting.count is not Count.TENSORS:
+        return _solve_counted(counting, budget, strategy, options, on_progress, interrupted)
     problem = priced.at(budget)
     priced.require_possible(problem)
     found, history = run(problem, strategy, options, on_progress=on_progress, interrupted=interrupted)
     return Result(require_fitting(found, problem, options), priced, budget, options.settings.seed, history)
+
+
+_MOST_SOLVES = 6
+"""How often the budget for tensors is lowered until the rest fits too."""
+_LEAST_STEP = 0.01
+"""By at least this share of what is left for tensors, because gaps do not shrink evenly."""
+
+
+def _solve_counted(
+    counting: Counting,
+    budget: Budget,
+    strategy: str,
+    options: SolvingOptions,
+    on_progress: Callable[[Event], None] | None,
+    interrupted: Callable[[], bool] | None,
+) -> Result:
+    """Solve with less and less for tensors, until the compiled model takes no more than the budget, everything that counts included.
+
+    The tensors of a schedule that fits have at most what is left after what every session takes. So the bound of the first problem holds
+    for all of them.
+    """
+    priced = counting.priced
+    limit = budget.resolve(counting.keep_all_bytes)
+    tensors = limit - counting.least_beside_tensors
+    clock = Watch(options.time_limit)
+    first: CoreResult | None = None
+    least = None
+    for attempt in range(_MOST_SOLVES):
+        problem = priced.problem.with_budget(tensors)
+        if attempt == 0:
+            counting.require_possible(limit, tensors)
+        part = clock.remaining if attempt == _MOST_SOLVES - 1 or options.settings.iterations else clock.remaining / 2
+        share = replace(options, time_limit=max(1.0, part))
+        found, history = run(problem, strategy, share, on_progress=on_progress, interrupted=interrupted)
+        if first is None:
+            first = require_fitting(found, problem, options)
+        elif not found.fits:
+            break
+        taken = counting.taken(found)
+        if taken <= limit:
+            whole = priced.problem.with_budget(limit)
+            loose = replace(found, bound=first.bound, bound_scope=first.bound_scope, any_bound=first.any_bound, status=Status.FEASIBLE)
+            result = certified(replace(loose, certificate=None, seconds=clock.elapsed), whole, options.settings_for(strategy).gap)
+            return Result(result, priced, budget, options.settings.seed, history, counting=counting)
+        if interrupted is not None and interrupted():
+            raise InterruptedWorkError("interrupted before a schedule that fits was found; nothing was written")
+        least = taken if least is None else min(least, taken)
+        if tensors <= priced.floor.bytes:
+            break
+        step = max(taken - limit, int(_LEAST_STEP * (tensors - problem.base)), 1)
+        tensors = max(min(tensors, found.peak_bytes) - step, priced.floor.bytes)
+    assert least is not None
+    raise LimitError(
+        f"found no schedule with which the {counting.count.value} takes at most {exact_bytes(limit)}: the smallest found takes "
+        f"{exact_bytes(least)}; try --budget {least}" + (", or --anchor none, which needs fewer nodes" if counting.anchor == "full" else "")
+    )
 
 
 def run(

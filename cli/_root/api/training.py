@@ -35,6 +35,7 @@ def differentiate(
     seed: int = 0,
     dims: Mapping[str, int] | None = None,
     batch_size: int | None = None,
+    session_threads: int | None = None,
 ) -> LoadedGraph:
     """Make a training graph from a forward ONNX model, given as a path, bytes or an `onnx.ModelProto`.
 
@@ -61,7 +62,7 @@ def differentiate(
         dims=dims,
         batch_size=batch_size,
     )
-    return read_training_graph(made, source)
+    return read_training_graph(made, source, session_threads)
 
 
 def differentiate_model(
@@ -114,14 +115,14 @@ def differentiate_model(
         return differentiate_source(source, options)
 
 
-def read_training_graph(made: Differentiated, source: Any) -> LoadedGraph:
+def read_training_graph(made: Differentiated, source: Any, session_threads: int | None = None) -> LoadedGraph:
     """Load a model that was made in memory, named after the file it is written to."""
     from ..io.onnx.read.reader import read_onnx
 
     named = str(source) if isinstance(source, (str, Path)) else ""
     stem = Path(named).stem if named not in ("", "-") else "model"
     with stage("read the training graph"):
-        model = read_onnx(made.graph.model, name=f"{stem}.train")
+        model = read_onnx(made.graph.model, name=f"{stem}.train", threads=session_threads)
     return LoadedGraph(model.graph, "onnx", named, replace(model, path=made.path), made)
 
 

@@ -16,7 +16,7 @@ from ..core.model.memory_model import MemoryModel
 from ..core.model.units import Budget
 from ..core.schedule.verify import Claim, Verdict
 from ..core.schedule.verify import verify as judge
-from .graph import LoadedGraph, as_graph
+from .graph import LoadedGraph, load
 from .pricing import as_budget, as_memory_model, keep_all_peak, price_operations
 from .result import Result
 from .schedule_file import Schedule, read_content
@@ -58,12 +58,35 @@ def verify(
 ) -> Judgement:
     """Check a schedule against a graph: every input is in memory when it is read, every operation runs, every output is in memory at the
     end, and peak, cost and budget are as the schedule says. A bad schedule raises no error: see `passed` and `violations`."""
-    loaded = as_graph(graph)
+    loaded = graph if isinstance(graph, LoadedGraph) else load(graph, session_threads=_noted_threads(schedule))
     if isinstance(schedule, Result):
         schedule = schedule.schedule
     model = None if memory_model is None else as_memory_model(memory_model)
     limit = None if budget is None else as_budget(budget)
     return judge_schedule(loaded.graph, schedule, limit, costs=costs, device=device, reserve=reserve, memory_model=model)
+
+
+def _noted_threads(schedule: Schedule | Result | str | PathLike[str]) -> int | None:
+    if isinstance(schedule, Result):
+        return schedule.priced.loaded.session_threads
+    if isinstance(schedule, Schedule):
+        return None if schedule.document.session is None else schedule.document.session.threads
+    return solved_threads(str(schedule))
+
+
+def solved_threads(schedule: str) -> int | None:
+    """The threads of the session that the schedule in this file was solved for; None if the file does not say."""
+    from ..io.formats.content import Content
+    from ..io.formats.schedule_json import parse_session
+    from ..io.formats.strict_json import Fields
+
+    if schedule == "-" or not Path(schedule).is_file():
+        return None
+    content = Content.from_path(Path(schedule))
+    if not content.is_json or not isinstance(content.document, dict):
+        return None
+    note = parse_session(Fields(content.document, content.where))
+    return None if note is None else note.threads
 
 
 def judge_schedule(

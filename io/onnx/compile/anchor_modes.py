@@ -11,4 +11,4 @@ class Anchor(Enum):
     ATTR = "attr"
     """No nodes are merged; the session chooses the order. For GPUs, which barriers would make wait for the host."""
     NONE = "none"
-    """Nodes are not changed: only sessions with the exact settings keep the recomputations."""
+    """Only sessions with the exact settings (`checkmate.session`) keep the recomputations. The smallest file, and the fastest to load."""

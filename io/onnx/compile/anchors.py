@@ -1,7 +1,8 @@
 """Make a compiled model keep order and memory in any session: every node waits for the one before it, and tensors share no buffers.
 
-If a node reads an output of the one before it, it waits anyway; otherwise a barrier is added between the two. Outputs that nothing reads
-are removed, or read by an extra node, because onnxruntime frees only values that were read.
+If a node reads an output of the one before it, it waits anyway; otherwise a barrier is added between the two. Views wait for nothing: they
+allocate nothing, and what they show is in memory anyway. Outputs that nothing reads are removed, or read by an extra node, because
+onnxruntime frees only values that were read.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from ..proto.elements import BOOL, INT32, INT64
 from ..proto.rebinding import NOTHING
 from ..proto.view_operators import is_view
 from ..read.in_place import in_place_pairs
-from .barriers import Barriers
+from .barriers import EMPTYING, Barriers
 from .compiled_tensors import CompiledTensors, is_constant
-from .disguise import Disguise, has_numbers_only
+from .disguise import Disguise, is_complete
 from .unread import blanked, unread_outputs
 
 _RARELY_DATA = frozenset({BOOL, INT32, INT64})
@@ -58,16 +59,20 @@ class Anchors:
                 yield node
                 continue
             blanked(node, self._read)
-            free = is_view(node, NOTHING) and not self._barriers.can_hold_views
-            if self._last.late is not None and not free:
+            if is_view(node, self._wanted if self._barriers.can_hold_views else NOTHING):
+                yield node
+                self._tensors.follow(self._tensors.outputs_of(node))
+                if node.input[0] in self._last.outputs:
+                    self._last.outputs |= {*node.output}
+                continue
+            if self._last.late is not None:
                 for name in self._held_back(node):
                     yield from self._barrier(name, node)
+            self._tell_shape_of_what_is_overwritten(node)
             yield node
-            self._set_apart(node)
+            self._tensors.follow(self._tensors.outputs_of(node))
             if node.op_type == "Cast":
                 self._casts.update(node.output)
-            if free:
-                continue
             made = [name for name in node.output if name]
             late = next((name for name in made if self._barriers.can_anchor(name)), None)
             if late is None:
@@ -95,7 +100,6 @@ class Anchors:
         held = self._barriers.held_back(name, self._last.token)
         yield from held
         after = held[-1].output[0]
-        self._disguise.hide(after)
         for position, used in enumerate(node.input):
             if used == name:
                 node.input[position] = after
@@ -107,13 +111,15 @@ class Anchors:
             held = self._barriers.held_back(name, self._last.token)
             yield from held
             name = held[-1].output[0]
-            self._disguise.hide(name)
         yield from self._token_of(name)
         assert self._last.token is not None
         self._last.outputs = frozenset({self._last.token})
 
     def _token_of(self, name: str) -> Iterator[NodeProto]:
         nodes = self._barriers.token_of(name)
+        for node in nodes:
+            if node.op_type in EMPTYING:
+                self._disguise.empty(node.output[0], self._tensors.element(node.output[0]) or 0)
         self._last.token = nodes[-1].output[0]
         yield from nodes
 
@@ -128,7 +134,7 @@ class Anchors:
         if not name or name in self._tensors.stored or not self._barriers.can_anchor(name):
             return False
         seen = self._tensors.seen(name)
-        return seen is not None and has_numbers_only(seen) and self._tensors.bytes(name) >= _SMALL
+        return is_complete(seen) and self._tensors.bytes(name) >= _SMALL
 
     def _could_be_tied(self, node: NodeProto) -> bool:
         """True if onnxruntime will know the complete shape of an output that allocates memory."""
@@ -136,25 +142,24 @@ class Anchors:
             return False
         known = self._tensors.outputs_of(node)
         large = (name for name in known if self._tensors.bytes(name) >= _SMALL)
-        return any(has_numbers_only(known[name]) and self._may_be_disguised(name) for name in large)
+        return any(is_complete(known[name]) and self._may_be_hidden(name) for name in large)
 
     def _could_be_left_out(self, node: NodeProto) -> bool:
         """onnxruntime removes one of two consecutive casts if it considers it redundant, with any settings."""
         return node.op_type == "Cast" and node.input[0] in self._casts
 
-    def _may_be_disguised(self, name: str) -> bool:
+    def _may_be_hidden(self, name: str) -> bool:
         return self._tensors.element(name) is not None and name not in self._wanted and not self._tensors.is_declared(name)
 
     def _gets_memory(self, node: NodeProto) -> bool:
         return not is_view(node, self._wanted) and not in_place_pairs(node, set(node.input), self._tensors.known)
 
-    def _set_apart(self, node: NodeProto) -> None:
-        known = self._tensors.outputs_of(node)
-        self._tensors.follow(known)
-        alone = self._gets_memory(node)
-        for name, type_ in known.items():
-            if self._may_be_disguised(name):
-                self._disguise.set_apart(name, type_, alone=alone)
+    def _tell_shape_of_what_is_overwritten(self, node: NodeProto) -> None:
+        """Behind a barrier, onnxruntime does not know that an output has the shape of the input it could overwrite."""
+        for source, target in in_place_pairs(node, set(node.input), self._tensors.known):
+            hidden = source not in self._tensors.stored and not is_complete(self._tensors.seen(source))
+            if hidden and self._tensors.element(source) is not None and target not in self._wanted:
+                self._disguise.tell(source)
 
 
 def with_sinks(nodes: Iterable[NodeProto], barriers: Barriers, tensors: CompiledTensors, read: Set[str]) -> Iterator[NodeProto]:
@@ -165,4 +170,4 @@ def with_sinks(nodes: Iterable[NodeProto], barriers: Barriers, tensors: Compiled
         yield node
         for name in () if is_constant(node) else unread_outputs(node, read):
             if barriers.can_anchor(name):
-                yield from barriers.token_of(name)
+                yield from barriers.nothing_of(name)

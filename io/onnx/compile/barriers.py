@@ -5,7 +5,7 @@
     x'    = Unsqueeze(x, token)        `x` with no new dimensions: the same memory
 
 A node that reads x' runs after the node that makes `late`, in any order that onnxruntime chooses, and none of its optimizers removes the
-barrier. The dimensions of x' get unique names; see `disguise`.
+barrier. onnxruntime does not know the shape of x'; see `disguise`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from ..proto.elements import INT64
 from ..proto.stored import Array
 from ..proto.tensor_types import tensor_type
+from ..read.barrier_tensors import (
+    ANCHORED,
+    FIRST_OPSET_OF_SLICE_INPUTS,
+    FIRST_OPSET_OF_UNSQUEEZE_INPUTS,
+    can_compress,
+    needs_flat,
+)
 from .compiled_tensors import CompiledTensors
 
-BFLOAT16 = 16
-_COMPRESSIBLE = frozenset(range(1, 14))
-"""Element types that Compress accepts: all that are older than bfloat16."""
-_ANCHORED = _COMPRESSIBLE | {BFLOAT16}
-_FIRST_OPSET_OF_COMPRESS = 9
-_FIRST_OPSET_OF_SLICE_INPUTS = 10
-_FIRST_OPSET_OF_UNSQUEEZE_INPUTS = 13
+EMPTYING = frozenset({"Cast", "Compress", "Slice"})
+"""The operators of a token whose outputs are empty."""
 
 
 class Barriers:
@@ -46,33 +48,36 @@ class Barriers:
 
     @property
     def can_hold_views(self) -> bool:
-        """If a barrier is a Reshape, onnxruntime would merge it with a Reshape that follows it.
-
-        A view that runs too early does no harm, because it allocates nothing and its input is in memory anyway.
-        """
-        return self._opset >= _FIRST_OPSET_OF_UNSQUEEZE_INPUTS
+        """If a barrier is a Reshape, onnxruntime would merge it with a Reshape that follows it, even one that copies a graph output."""
+        return self._opset >= FIRST_OPSET_OF_UNSQUEEZE_INPUTS
 
     def can_anchor(self, name: str) -> bool:
         """True if a barrier can wait for this tensor, or delay it."""
-        return self._tensors.element(name) in _ANCHORED
+        return self._tensors.element(name) in ANCHORED
 
-    def token_of(self, late: str) -> list[NodeProto]:
-        """Nodes that make an empty list of axes from a tensor; the output of the last is the token."""
+    def nothing_of(self, late: str) -> list[NodeProto]:
+        """Nodes that make a tensor of one dimension without elements from a tensor: they read it, and move nothing."""
         self._count += 1
         nodes: list[NodeProto] = []
         element = self._tensors.element(late)
-        direct = element in _COMPRESSIBLE and self._opset >= _FIRST_OPSET_OF_COMPRESS
-        if not direct or self._tensors.rank(late) == 0:
+        direct = can_compress(element, self._opset)
+        if needs_flat(element or 0, self._tensors.rank(late), self._opset):
             nodes.append(self._node("Reshape", [late, self._numbers("flat", [-1])], "flat"))
             late = nodes[-1].output[0]
         if direct:
             nodes.append(self._node("Compress", [late, self._condition()], "nothing"))
-        elif self._opset >= _FIRST_OPSET_OF_SLICE_INPUTS:
+        elif self._opset >= FIRST_OPSET_OF_SLICE_INPUTS:
             zero = self._numbers("zero", [0])
             nodes.append(self._node("Slice", [late, zero, zero], "nothing"))
         else:
             nodes.append(self._node("Slice", [late], "nothing", starts=[0], ends=[0], axes=[0]))
-        if element != INT64:
+        self._tensors.add(nodes[-1].output[0], tensor_type(element or 0, (0,)))
+        return nodes
+
+    def token_of(self, late: str) -> list[NodeProto]:
+        """Nodes that make an empty list of axes from a tensor; the output of the last is the token."""
+        nodes = self.nothing_of(late)
+        if self._tensors.element(late) != INT64:
             nodes.append(self._node("Cast", [nodes[-1].output[0]], "token", to=INT64))
         self._tensors.add(nodes[-1].output[0], tensor_type(INT64, (0,)))
         return nodes
@@ -81,7 +86,7 @@ class Barriers:
         """Nodes that copy a tensor to a new name, without moving data, after the token is computed."""
         self._count += 1
         nodes: list[NodeProto] = []
-        if self._opset >= _FIRST_OPSET_OF_UNSQUEEZE_INPUTS:
+        if self._opset >= FIRST_OPSET_OF_UNSQUEEZE_INPUTS:
             nodes.append(self._node("Unsqueeze", [name, token], "after"))
         else:
             rank = self._tensors.rank(name)
@@ -89,6 +94,7 @@ class Barriers:
             self._tensors.add(nodes[-1].output[0], tensor_type(INT64, (rank,)))
             nodes.append(self._node("Reshape", [name, nodes[-1].output[0]], "after"))
         self._tensors.add(nodes[-1].output[0], self._tensors.type_of(name))
+        self._tensors.hide(nodes[-1].output[0])
         return nodes
 
     def _node(self, operator: str, inputs: list[str], role: str, **attributes: Any) -> NodeProto:

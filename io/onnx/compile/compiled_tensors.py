@@ -59,6 +59,12 @@ class CompiledTensors:
         """Record a new declaration, which onnxruntime will read."""
         self._view.types[name] = type_
 
+    def hide(self, name: str) -> None:
+        """Record that onnxruntime will not know the shape."""
+        hidden = TypeProto()
+        hidden.tensor_type.elem_type = self._types[name].tensor_type.elem_type
+        self._view.types[name] = hidden
+
     def element(self, name: str) -> int | None:
         """The element type of a tensor whose rank is known; None for anything else."""
         type_ = self._types.get(name)

@@ -1,9 +1,9 @@
-"""Names for dimensions that hide from onnxruntime that two tensors have the same shape.
+"""Declare shapes that barriers hide from onnxruntime, where it must know them: it computes in place only if it knows that the output has
+the shape of the input.
 
-With default settings onnxruntime reuses the buffer of an earlier tensor of the same shape, and holds that buffer from the first use of the
-one to the last use of the other: memory that rematerialization frees in between stays allocated. It compares the shapes that are known
-before the run, numbers with numbers and names with names. So every tensor with its own memory is declared with a dimension of a unique
-name. A tensor that may be computed in place keeps the dimensions of the tensor that it overwrites.
+What is behind a barrier has no shape for onnxruntime. This is wanted: with default settings it would give the buffer of an earlier tensor
+to a later one of the same shape and hold it in between, which is memory that rematerialization frees. So dimensions are declared with
+unique names, not with numbers, and only for what is overwritten.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from onnx import TypeProto, ValueInfoProto
 
-from ..proto.tensor_types import tensor_of
+from ..proto.tensor_types import tensor_of, tensor_type
 from .compiled_tensors import CompiledTensors
 
 
@@ -28,43 +28,31 @@ class Disguise:
         self._count = 0
         self.declarations: list[ValueInfoProto] = []
 
-    def hide(self, name: str) -> None:
-        """Declare only the rank of a tensor."""
-        self._declare(name, self._nameless(name))
+    def empty(self, name: str, element: int) -> None:
+        """Declare a tensor without elements. onnxruntime then finds a buffer for it at once; without a known shape it would compare it with
+        all buffers that were ever freed, which takes minutes in large models."""
+        self._declare(name, tensor_type(element, (0,)))
 
-    def set_apart(self, name: str, known: TypeProto, *, alone: bool) -> None:
-        """Declare the unknown dimensions of a tensor and, if it is `alone` in its memory, give one dimension a unique name."""
-        tensor = tensor_of(known)
-        if tensor is None or not tensor.HasField("shape"):
-            known = self._nameless(name)
-        elif alone and not has_numbers_only(known):
-            copy = TypeProto()
-            copy.CopyFrom(known)
-            next(dimension for dimension in copy.tensor_type.shape.dim if not dimension.HasField("dim_value")).Clear()
-            known = copy
-        if any(not dimension.HasField("dim_value") and not dimension.dim_param for dimension in known.tensor_type.shape.dim):
-            self._declare(name, known)
-
-    def _nameless(self, name: str) -> TypeProto:
+    def tell(self, name: str) -> None:
+        """Declare a tensor with unique names for its dimensions."""
         type_ = TypeProto()
         type_.tensor_type.elem_type = self._tensors.element(name) or 0
         type_.tensor_type.shape.SetInParent()
         for _ in range(self._tensors.rank(name)):
-            type_.tensor_type.shape.dim.add()
-        return type_
+            self._count += 1
+            type_.tensor_type.shape.dim.add().dim_param = f"{self._prefix}{self._count}"
+        self._declare(name, type_)
 
     def _declare(self, name: str, type_: TypeProto) -> None:
-        declared = TypeProto()
-        declared.CopyFrom(type_)
-        for dimension in declared.tensor_type.shape.dim:
-            if not dimension.HasField("dim_value") and not dimension.dim_param:
-                self._count += 1
-                dimension.dim_param = f"{self._prefix}{self._count}"
-        self.declarations.append(ValueInfoProto(name=name, type=declared))
-        self._tensors.declare(name, declared)
+        self.declarations.append(ValueInfoProto(name=name, type=type_))
+        self._tensors.declare(name, type_)
 
 
-def has_numbers_only(type_: TypeProto) -> bool:
-    """True if a shape is known completely."""
-    tensor = tensor_of(type_)
-    return tensor is not None and tensor.HasField("shape") and all(dimension.HasField("dim_value") for dimension in tensor.shape.dim)
+def is_complete(type_: TypeProto | None) -> bool:
+    """True if every dimension is known, by number or by name."""
+    tensor = None if type_ is None else tensor_of(type_)
+    return (
+        tensor is not None
+        and tensor.HasField("shape")
+        and all(dimension.HasField("dim_value") or dimension.dim_param for dimension in tensor.shape.dim)
+    )

@@ -1,18 +1,45 @@
-"""Outputs of a node that nothing reads: onnxruntime would keep them to the end of the run."""
+"""What nothing reads: recomputations, which are left out, and outputs of a node, which onnxruntime would keep to the end of the run."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections import Counter
+from collections.abc import Container, Sequence
 from functools import cache
 
 from onnx import NodeProto, defs
 
+from ....core.model.graph import Graph
 from ..proto.model_file import plain_domain
 from ..proto.view_operators import is_view
 from ..read.in_place import updates_in_place
 
 _OPTIONAL_AND_TESTED = frozenset({"Dropout", "GRU", "LSTM", "LayerNormalization", "MaxPool", "RNN"})
 """Operators whose kernels in onnxruntime accept that outputs which are optional in the standard are omitted."""
+
+
+def without_unread(graph: Graph, computations: Sequence[int]) -> list[int]:
+    """Leave out recomputations that nothing reads: they would take time, and memory until a sink frees them.
+
+    An operation that nothing reads at all runs once, as in the original, where it was computed first.
+    """
+    awaited = [False] * len(graph.values)
+    for value in graph.outputs:
+        awaited[value] = True
+    left = Counter(computations)
+    runs: set[int] = set()
+    chosen: list[int] = []
+    for operation in reversed(computations):
+        left[operation] -= 1
+        outputs = graph.operations[operation].outputs
+        if not any(awaited[value] for value in outputs) and (operation in runs or left[operation]):
+            continue
+        runs.add(operation)
+        chosen.append(operation)
+        for value in outputs:
+            awaited[value] = False
+        for value in graph.operations[operation].inputs:
+            awaited[value] = True
+    return chosen[::-1]
 
 
 def blanked(node: NodeProto, read: Container[str]) -> None:

@@ -24,6 +24,7 @@ from ..proto.functions import calls_any, local_functions
 from ..proto.model_file import opset_versions
 from ..proto.rebinding import all_names, rename_reads
 from ..proto.tensor_types import dimensions_of
+from ..read.metadata import COMPILED_KEY, THREADS_KEY
 from ..read.reader import OnnxModel
 from ..read.statistics import freeze_unread_statistics
 from .anchor_modes import Anchor
@@ -33,8 +34,8 @@ from .compiled_tensors import CompiledTensors, is_constant
 from .disguise import Disguise
 from .exact_settings import EXACT_SETTINGS
 from .inlining import Inliner
+from .unread import without_unread
 
-VERSION_KEY = "checkmate.version"
 ANCHOR_KEY = "checkmate.anchor"
 SETTING_PREFIX = "checkmate.session."
 RECOMPUTE_ATTRIBUTE = "__checkmate_recompute"
@@ -67,19 +68,18 @@ def compile_model(
     """The compiled model. Reads neither weights nor files."""
     compiled = onnx.ModelProto()
     compiled.CopyFrom(model.proto)
-    naming = _Naming(model, schedule)
-    copies = _computations(model, schedule, naming)
+    computations = without_unread(model.graph, schedule.computations)
+    naming = _Naming(model, computations)
+    copies = _computations(model, computations, naming)
     repeated = [copy.node for copy in copies if naming.runs[copy.operation] > 1]
     freeze_unread_statistics([copy.node for copy in copies], [info.name for info in compiled.graph.output], repeated)
     del compiled.graph.node[:]
     compiled.graph.node.extend(_unscheduled(model))
-    if anchor is Anchor.NONE:
-        compiled.graph.node.extend(copy.node for copy in copies)
     _describe_copies(compiled.graph, naming.copies)
-    if anchor is not Anchor.NONE:
-        _anchor(compiled, model, copies, naming, anchor)
+    _anchor(compiled, model, copies, naming, anchor)
     settings = {f"{SETTING_PREFIX}{setting}": value for setting, value in EXACT_SETTINGS.items()}
-    _note(compiled, {VERSION_KEY: __version__, ANCHOR_KEY: anchor.value, **settings, **(metadata or {})})
+    noted = {COMPILED_KEY: __version__, ANCHOR_KEY: anchor.value, THREADS_KEY: str(model.threads), **settings, **(metadata or {})}
+    note(compiled, noted)
     return compiled
 
 
@@ -92,12 +92,12 @@ class _Copy:
     run: int
 
 
-def _computations(model: OnnxModel, schedule: Schedule, naming: _Naming) -> list[_Copy]:
+def _computations(model: OnnxModel, computations: Sequence[int], naming: _Naming) -> list[_Copy]:
     current: dict[str, str] = {}
     """The current name of each tensor of the original."""
     done: Counter[int] = Counter()
     copies: list[_Copy] = []
-    for operation in schedule.computations:
+    for operation in computations:
         original = model.proto.graph.node[model.node_of[operation]]
         missing = [
             model.value_names[value] for value in model.graph.operations[operation].inputs if model.value_names[value] not in current
@@ -117,7 +117,7 @@ def _computations(model: OnnxModel, schedule: Schedule, naming: _Naming) -> list
 
 
 def _anchor(compiled: onnx.ModelProto, model: OnnxModel, copies: Sequence[_Copy], naming: _Naming, anchor: Anchor) -> None:
-    """Make the model keep its recomputations and, depending on `anchor`, its order with any settings."""
+    """Add the nodes and, depending on `anchor`, what keeps the recomputations and their order with any settings."""
     graph = compiled.graph
     opsets = opset_versions(model.proto.opset_import)
     functions = local_functions(model.proto)
@@ -128,7 +128,8 @@ def _anchor(compiled: onnx.ModelProto, model: OnnxModel, copies: Sequence[_Copy]
         inside = list(inliner.expanded(copy.node))
         nodes += inside
         runs += [copy.run] * len(inside)
-    _mark_copies(nodes, runs)
+    if anchor is not Anchor.NONE:
+        _mark_copies(nodes, runs)
     if not calls_any(nodes, functions):
         del compiled.functions[:]
     compiled.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in inliner.imports.items())
@@ -137,7 +138,7 @@ def _anchor(compiled: onnx.ModelProto, model: OnnxModel, copies: Sequence[_Copy]
     wanted = {info.name for info in graph.output}
     read = {name for node in nodes for name in reads(node)}
     del graph.node[:]
-    if anchor is Anchor.ATTR:
+    if anchor is not Anchor.FULL:
         graph.node.extend(with_sinks(nodes, barriers, tensors, read | wanted))
         graph.initializer.extend(barriers.stored)
         return
@@ -177,11 +178,11 @@ def _dimension_names(graph: onnx.GraphProto) -> set[str]:
 class _Naming:
     """Unique names for copies."""
 
-    def __init__(self, model: OnnxModel, schedule: Schedule) -> None:
+    def __init__(self, model: OnnxModel, computations: Sequence[int]) -> None:
         self._names = [operation.name for operation in model.graph.operations]
         self._taken = all_names(model.proto.graph) | set(self._names)
         self._outputs = {info.name for info in model.proto.graph.output}
-        self.runs = Counter(schedule.computations)
+        self.runs = Counter(computations)
         self.copies: dict[str, str] = {}
         """The original of each tensor with a new name."""
 
@@ -228,7 +229,7 @@ def _describe_copies(graph: onnx.GraphProto, copies: Mapping[str, str]) -> None:
             annotation.tensor_name = copy
 
 
-def _note(model: onnx.ModelProto, notes: Mapping[str, str]) -> None:
+def note(model: onnx.ModelProto, notes: Mapping[str, str]) -> None:
     """Set entries of the model's metadata; replace older ones with the same key."""
     kept = [entry for entry in model.metadata_props if entry.key not in notes]
     added = [onnx.StringStringEntryProto(key=key, value=value) for key, value in notes.items()]

@@ -25,7 +25,8 @@ class Statistics:
 def set_batch_norm(forward: Forward, tensors: Tensors, mode: str) -> list[Statistics]:
     """In training mode with momentum 0, so that outputs 2 and 3 are the mean and variance of the batch, which the gradient needs.
 
-    Each node gets its own zero statistics as inputs, because onnxruntime overwrites these inputs with the outputs.
+    Each node gets its own statistics as inputs, because onnxruntime overwrites these inputs with the outputs. Their numbers do not matter,
+    but no two are equal: by default onnxruntime stores small constants that are equal once, and nodes would overwrite each other's.
     """
     found: list[Statistics] = []
     for node in forward.nodes:
@@ -42,7 +43,8 @@ def set_batch_norm(forward: Forward, tensors: Tensors, mode: str) -> list[Statis
         channels = tensors.shape(node.input[1])[0]
         assert isinstance(channels, int)
         stem = node.output[0]
-        blank = {f"{stem}/blank_mean": np.zeros(channels, dtype), f"{stem}/blank_variance": np.ones(channels, dtype)}
+        names = (f"{stem}/blank_mean", f"{stem}/blank_variance")
+        blank = {name: np.full(channels, _unlike_others(2 * len(found) + number), dtype) for number, name in enumerate(names)}
         forward.initializers |= {name: numpy_helper.from_array(numbers, name) for name, numbers in blank.items()}
         node.input[3], node.input[4] = blank
         del node.output[1:]
@@ -52,6 +54,12 @@ def set_batch_norm(forward: Forward, tensors: Tensors, mode: str) -> list[Statis
         node.attribute.extend([helper.make_attribute("training_mode", 1), helper.make_attribute("momentum", 0.0)])
         found.append(Statistics(running, of_batch, momentum))
     return found
+
+
+def _unlike_others(number: int) -> float:
+    """A small positive number for each number, exact in every floating-point type, bfloat16 with its 8 digits included."""
+    power, digits = divmod(number, 128)
+    return (1 + digits / 128) * 2.0 ** (power - 10)
 
 
 def set_dropout(forward: Forward, mode: str, seed: int) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import reduce
 
 import numpy as np
+import numpy.typing as npt
 
 from ..build.gradient_context import GradientContext, Gradients
 from ..build.sampling import Dim
-from .matrices import along_axis
 
 _END = np.iinfo(np.int64).max
 
@@ -137,7 +138,10 @@ def _inner(context: GradientContext, value: str, axes: Sequence[int], begins: Se
 
 
 def _folded_back(context: GradientContext, value: str, axis: int, begin: int, end: int, mode: str) -> str:
-    """A product with the constant matrix that maps each padded position to its source."""
+    """Cut the padded axis into runs whose sources are consecutive, in either direction or all the same, and add them up at their sources.
+
+    No matrix: for an axis of a signal it would have billions of elements.
+    """
     size = context.size(context.inputs[0], axis)
     places = np.arange(-begin, size + end)
     match mode:
@@ -150,9 +154,36 @@ def _folded_back(context: GradientContext, value: str, axis: int, begin: int, en
             origin = np.abs((places + (size - 1)) % period - (size - 1)) if size > 1 else np.zeros_like(places)
         case _:
             raise context.refusal(f"padding mode {mode!r} is unknown")
-    matrix = np.zeros((len(origin), size))
-    matrix[np.arange(len(origin)), origin] = 1
-    return along_axis(context, value, axis, matrix)
+    parts = [_placed(context, value, axis, start, origin[start:stop], size) for start, stop in _runs(origin)]
+    return reduce(lambda total, part: context.add("Add", total, part), parts)
+
+
+def _runs(origin: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Maximal runs in which each source is next to the one before, always on the same side, or the same."""
+    steps = np.diff(origin)
+    start = 0
+    while start < len(origin):
+        stop = start + 1
+        while stop < len(origin) and abs(steps[start]) <= 1 and steps[stop - 1] == steps[start]:
+            stop += 1
+        yield start, stop
+        start = stop
+
+
+def _placed(context: GradientContext, value: str, axis: int, start: int, origin: npt.NDArray[np.int64], size: int) -> str:
+    """One run at its sources, zeros elsewhere."""
+    builder, stop = context.builder, start + len(origin)
+    direction = int(origin[1] - origin[0]) if len(origin) > 1 else 1
+    if direction < 0:
+        part = builder.slice(value, [stop - 1], [start - 1 if start else -_END], [axis], [-1])
+    else:
+        part = builder.slice(value, [start], [stop], [axis])
+    if not direction:
+        part = builder.sum_over(part, [axis], keepdims=True)
+    rank = context.rank(value)
+    missing = [0] * (2 * rank)
+    missing[axis], missing[rank + axis] = int(origin.min()), size - 1 - int(origin.max())
+    return builder.pad(part, missing)
 
 
 def trilu(context: GradientContext) -> Gradients:

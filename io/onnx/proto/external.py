@@ -22,6 +22,7 @@ from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
 from ....core.errors import InputError
 from ...formats.atomic import atomic_write, check_writable
 from .external_data import check_location, open_inside
+from .large_models import with_weights_apart
 
 CHOOSE = "write the model next to the original, or use --no-onnx"
 
@@ -50,12 +51,14 @@ def model_bytes(proto: onnx.ModelProto) -> bytes:
 def save_model(proto: onnx.ModelProto, target: Path, source: Path | None) -> tuple[Path, ...]:
     """Copy the external data of `source`, if the target is in another folder, then write the model. Returns the files that are new."""
     copies = external_copies(proto, target, source)
-    data = model_bytes(_relocated(proto, {copy.location: copy.target.name for copy in copies}) if copies else proto)
+    moved = _relocated(proto, {copy.location: copy.target.name for copy in copies}) if copies else proto
+    lean, weights = with_weights_apart(moved, target)
+    data = model_bytes(lean)
     changed = [copy for copy in copies if not _is_copied(copy)]
     for copy in changed:
         _copy(copy)
     atomic_write(target, data)
-    return (*(copy.target for copy in changed), target)
+    return (*(copy.target for copy in changed), *([weights] if weights else []), target)
 
 
 def external_copies(proto: onnx.ModelProto, target: Path, source: Path | None) -> tuple[DataCopy, ...]:

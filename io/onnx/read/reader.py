@@ -1,7 +1,8 @@
 """Read an ONNX model as a `Graph`.
 
-`OnnxModel.proto` is the unchanged file, and `OnnxModel` maps each operation to its node, so that a writer can reorder and repeat nodes
-without losing anything. Parameters, inputs and constants are fixed memory; operations make everything else.
+`OnnxModel.proto` is the file, with operators expanded that onnxruntime would expand itself, and `OnnxModel` maps each operation to its
+node, so that a writer can reorder and repeat nodes without losing anything. Parameters, inputs and constants are fixed memory; operations
+make everything else.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ from ..proto.naming import operation_names
 from ..proto.randomness import Randomness
 from ..proto.stored import Array, free_inputs
 from ..proto.tensor_types import shape_of, type_bytes
+from .barrier_tensors import barrier_bytes
 from .joint_graphs import with_backward_pass
+from .kernelless import expand_functions
 from .runtime_view import RuntimeView
 from .scope import Model, Scope
+from .threads import threads_for
 from .translate import describe
 from .unknown import free_inputs_error
 
@@ -36,7 +40,7 @@ class OnnxModel:
     """A model as it is in the file, and its graph."""
 
     proto: ModelProto
-    """As in the file: nodes in file order, symbolic dimensions, external data not loaded."""
+    """As in the file: nodes in file order, symbolic dimensions, external data not loaded. Operators without a kernel are expanded."""
     graph: Graph
     node_of: tuple[int, ...]
     """For each operation of the graph, its index in `proto.graph.node`."""
@@ -52,34 +56,50 @@ class OnnxModel:
     """Computed tensors whose size is known only because the file declares it."""
     seen: Mapping[str, TypeProto] = field(default_factory=dict)
     """Types as onnxruntime knows them before the run, where it knows less than `types`."""
+    threads: int = 1
+    """Threads of the session that workspaces were counted for."""
 
 
 def read_onnx(
-    source: Path | bytes | ModelProto, *, name: str = "", dims: Mapping[str, int] = _NO_DIMS, batch_size: int | None = None
+    source: Path | bytes | ModelProto,
+    *,
+    name: str = "",
+    dims: Mapping[str, int] = _NO_DIMS,
+    batch_size: int | None = None,
+    threads: int | None = None,
 ) -> OnnxModel:
     """Read a model from a file, from bytes or from a `ModelProto`.
 
-    `dims` maps symbolic dimensions to sizes, `batch_size` is the size of the first dimension that is still free.
+    `dims` maps symbolic dimensions to sizes, `batch_size` is the size of the first dimension that is still free. `threads` is the number of
+    threads of the session, by default the one that a compiled model was made for, or that of this machine.
     """
     path = source if isinstance(source, Path) else None
     label = name or (str(path) if path else "ONNX model")
     try:
-        return _read(source, path, label, name, dims, batch_size)
+        return _read(source, path, label, name, dims, batch_size, threads)
     except RecursionError:
         raise InputError(f"{label}: functions and subgraphs are nested too deeply") from None
 
 
 def _read(
-    source: Path | bytes | ModelProto, path: Path | None, label: str, name: str, dims: Mapping[str, int], batch_size: int | None
+    source: Path | bytes | ModelProto,
+    path: Path | None,
+    label: str,
+    name: str,
+    dims: Mapping[str, int],
+    batch_size: int | None,
+    threads: int | None,
 ) -> OnnxModel:
     proto = source if isinstance(source, ModelProto) else load_model(source, label)
     opsets = imported_opsets(proto, label)
     functions = local_functions(proto)
+    proto = expand_functions(proto)
+    threads = threads_for(proto) if threads is None else threads
     inputs = free_inputs(proto.graph)
     dimensions = bind(proto.graph, inputs, dims, batch_size)
     folder = None if path is None else path.parent
     view = RuntimeView()
-    model = Model(functions, dimensions, folder, proto.ir_version, Randomness(functions), view)
+    model = Model(functions, dimensions, folder, proto.ir_version, Randomness(functions), threads, view)
     scope = Scope(opsets)
     scope.fixed.update(parameters=0, inputs=0, constants=0)
     scope.add_stored(proto.graph, folder)
@@ -89,6 +109,9 @@ def _read(
     outputs = [value.name for value in proto.graph.output]
     specs = describe(model, scope, proto.graph.node, outputs)
     specs = with_backward_pass(specs, {value.name for value in inputs}, outputs, scope.types)
+    added = barrier_bytes(proto, opsets.get("", 0), scope.types)
+    if added:
+        scope.fixed["barriers"] = added
     made = {value.name for spec in specs for value in spec.outputs}
     computed = [output for output in outputs if output in made or output not in scope.types]
     graph = assemble(name or (path.stem if path else proto.graph.name) or "model", specs, computed, scope.fixed)
@@ -103,6 +126,7 @@ def _read(
         numbers=dict(scope.numbers),
         declared=frozenset(scope.relied),
         seen=view.types,
+        threads=threads,
     )
 
 

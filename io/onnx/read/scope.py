@@ -33,6 +33,8 @@ class Model:
     folder: Path | None
     ir_version: int
     randomness: Randomness
+    threads: int = 1
+    """Threads of the session, for workspaces."""
     view: RuntimeView | None = None
     """What onnxruntime knows about the tensors of the graph, if needed; not for functions and subgraphs."""
 

@@ -30,7 +30,7 @@ from .shapes import ContradictionError, inferred_types
 from .statistics import must_run_once
 from .unknown import contradiction, unknown_size
 from .work import Call, flops, moved_bytes
-from .workspace import workspace_bytes
+from .workspace import Runtime, workspace_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _operation(
         kind=kind,
         inputs=tuple(used_name for used_name in used if used_name in made),
         outputs=tuple(ValueSpec(output, 0 if view and source is None else size, source) for output, size in sizes.items()),
-        workspace=0 if view else _workspace(scope, node, kind, opset, inside),
+        workspace=0 if view else _workspace(model, scope, node, kind, inside),
         work=Work(moved_bytes=0) if view else _work(scope, node, kind, used, sum(sizes.values()), inside),
         view=view,
         backward=looks_backward(node),
@@ -178,12 +178,15 @@ def _work(scope: Scope, node: NodeProto, kind: str, used: Sequence[str], made: i
     return Work(flops=flops(kind, _call(scope, node)), moved_bytes=moved)
 
 
-def _workspace(scope: Scope, node: NodeProto, kind: str, opset: int, inside: Inside | None) -> int:
+def _workspace(model: Model, scope: Scope, node: NodeProto, kind: str, inside: Inside | None) -> int:
     if inside is not None:
         return inside.workspace
     made = scope.types.get(node.output[0]) if node.output else None
     tensor = None if made is None else tensor_of(made)
-    return 0 if tensor is None else workspace_bytes(kind, _call(scope, node), ELEMENT_BITS.get(tensor.elem_type, 0) // 8, opset)
+    if tensor is None:
+        return 0
+    runtime = Runtime(ELEMENT_BITS.get(tensor.elem_type, 0) // 8, scope.opset("") or 0, model.threads)
+    return workspace_bytes(kind, _call(scope, node), runtime)
 
 
 def _call(scope: Scope, node: NodeProto) -> Call:

@@ -24,7 +24,7 @@ from checkmate.core.model.graph import Graph, Operation, OperationSpec, ValueSpe
 from checkmate.core.model.memory_model import MemoryModel
 from checkmate.core.model.problem import build_problem
 from checkmate.core.schedule.peak import keep_all_profile
-from checkmate.core.schedule.schedule import Schedule, expand
+from checkmate.core.schedule.schedule import Action, Schedule, Step, expand
 from checkmate.core.schedule.simulate import simulate
 from checkmate.core.schedule.verify import Claim, verify
 from checkmate.io.formats.graph_json import parse_graph, render_graph
@@ -250,9 +250,11 @@ def test_shapes_of_unknown_operators_do_not_stop_compiling() -> None:
     """Operators onnx does not know: the file must declare what they make, and what is around them is anchored."""
     proto = parser.parse_model("""<ir_version: 8, opset_import: ["" : 17, "mine" : 1]>
     g (float[8,8] x) => (float[8,8] z) <float[8,8] b, float[8,8] c>
-    { [a] a = Exp(x) [b] b = mine.Strange(a) [c] c = Relu(b) [d] d = Neg(x) [z] z = Add(c, d) }""")
+    { [a] a = Exp(x) [b] b = mine.Strange(a) [c] c = Relu(b) [d] d = Neg(x) [e] e = Mul(b, c) [z] z = Add(e, d) }""")
     model = read_onnx(proto.SerializeToString(), name="test")
-    made = compile_model(model, random_schedule(model, 1, share=0.5), anchor=Anchor.FULL)
+    number = {operation.name: index for index, operation in enumerate(model.graph.operations)}
+    schedule = Schedule(tuple(Step(Action.COMPUTE, number[name]) for name in "abcdbez"))
+    made = compile_model(model, schedule, anchor=Anchor.FULL)
     again = read_onnx(made.SerializeToString(), name="again")
     assert sum(operation.kind == "mine.Strange" for operation in again.graph.operations) > 1
     assert {value.bytes for value in again.graph.values if value.name.startswith("b")} == {256}

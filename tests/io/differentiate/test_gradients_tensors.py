@@ -139,6 +139,8 @@ def _numpy_slice(ranges: list[list[int]], axis: int, rank: int) -> slice:
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
 def test_pad(mode: str) -> None:
     check_node("Pad", [normal(3, 4), whole(1, 2, 0, 1)], trained=[0], mode=mode)
+    check_node("Pad", [normal(2, 5), whole(0, 3, 1, 4)], trained=[0], mode=mode)
+    check_node("Pad", [normal(2, 5), whole(0, 0, 0, 1)], trained=[0], mode=mode)
 
 
 def test_pad_along_some_axes_and_cutting() -> None:

@@ -42,7 +42,7 @@ def test_a_small_network() -> None:
     assert (dense.name, dense.kind, dense.inputs, dense.outputs) == ("dense", "MatMul", (), (0,))
     assert (act.name, act.inputs, act.outputs) == ("act", (0,), (1,))
     assert sizes(model) == {"h": 32, "y": 32}
-    assert model.graph.fixed == {"parameters": 48, "inputs": 24, "constants": 0}
+    assert model.graph.fixed == {"parameters": 48, "inputs": 24, "constants": 0, "barriers": 1}
     assert outputs(model) == ["y"]
     assert model.value_names == ("h", "y")
     assert dense.work.flops == 2 * 2 * 3 * 4
@@ -77,7 +77,7 @@ def test_constants_are_fixed_memory_and_no_operations() -> None:
 
 def test_an_initializer_listed_as_input_counts_once_and_as_parameter() -> None:
     model = read("(float[4] x, float[4] w) => (y) <float[4] w = {1, 2, 3, 4}> { y = Add(x, w) }")
-    assert model.graph.fixed == {"parameters": 16, "inputs": 16, "constants": 0}
+    assert model.graph.fixed == {"parameters": 16, "inputs": 16, "constants": 0, "barriers": 1}
 
 
 def test_a_sparse_initializer_is_dense_in_memory() -> None:

@@ -236,7 +236,7 @@ def test_what_would_not_repeat_is_pinned(node: str, pinned: bool) -> None:
     functions = function("Noise (a) => (b) { c = RandomNormalLike(a) b = Add(a, c) }") + function("Quiet (a) => (b) { b = local.Inner(a) }")
     functions += function("Inner (a) => (b) { k = Constant<value = bool {0}>() b = Dropout(a, , k) }")
     model = read(f"(float[4] x, bool flag) => (y) <bool yes = {{1}}, bool no = {{0}}, float r = {{0.5}}> {{ {node} }}", functions)
-    assert [operation.pinned for operation in model.graph.operations] == [pinned]
+    assert any(operation.pinned for operation in model.graph.operations) == pinned
 
 
 def test_before_opset_12_dropout_never_drops() -> None:

@@ -18,6 +18,7 @@ from checkmate.core.model.costs import unit_costs
 from checkmate.core.model.problem import build_problem
 from checkmate.core.schedule.schedule import Action, Schedule, Step, expand
 from checkmate.core.schedule.verify import Claim, verify
+from checkmate.io.onnx.compile.anchor_modes import Anchor
 from checkmate.io.onnx.compile.writer import compile_model
 from checkmate.io.onnx.read.reader import OnnxModel, read_onnx
 from checkmate.sample_graphs.networks import TINY
@@ -157,7 +158,7 @@ def test_taken_names_are_left_alone() -> None:
 
 NESTED = """g (float[2] x, bool[1] yes) => (float[2] z, float[2] a) {
     [make] a = Exp(x)
-    [other] b = Tanh(x)
+    [other] b = Tanh(a)
     [branch] c = If (yes) <
         then_branch = outer () => (float[2] t) {
             d = Add(a, b)
@@ -168,13 +169,14 @@ NESTED = """g (float[2] x, bool[1] yes) => (float[2] z, float[2] a) {
         },
         else_branch = outer_else () => (float[2] e) { e = Sub(b, a) }
     >
-    [sum] z = Add(c, a)
+    [sum] k = Add(c, a)
+    [again] z = Mul(c, k)
 }"""
 
 
 def test_subgraphs_read_the_latest_copy() -> None:
     model = model_from(NESTED)
-    compiled = compile_model(model, by_names(model, "make other make branch sum other branch sum make"))
+    compiled = compile_model(model, by_names(model, "make other make branch sum other branch again make"))
     branches = [node for node in compiled.graph.node if node.op_type == "If"]
     bodies = [{attribute.name: attribute.g for attribute in node.attribute} for node in branches]
     nested = [{attribute.name: attribute.g for attribute in body["then_branch"].node[1].attribute} for body in bodies]
@@ -194,27 +196,29 @@ def test_a_name_a_subgraph_defines_itself_is_not_rebound() -> None:
     then.node[0].output[0] = then.node[1].attribute[0].g.node[0].input[1] = "b"
     then.node[0].input[1] = "a"
     shadowed = read_onnx(proto.SerializeToString(), name="shadowed")
-    compiled = compile_model(shadowed, by_names(shadowed, "make other other make branch sum make"))
-    then = compiled.graph.node[4].attribute[0].g
+    compiled = compile_model(shadowed, by_names(shadowed, "make other make branch sum other branch again make"))
+    then = compiled.graph.node[6].attribute[0].g
     assert (list(then.node[0].input), list(then.node[0].output)) == (["a__recompute1", "a__recompute1"], ["b"])
     assert list(then.node[1].attribute[0].g.node[0].input) == ["a__recompute1", "b"]
     assert list(then.node[1].attribute[1].g.node[0].input) == ["b"]
-    assert list(compiled.graph.node[4].attribute[1].g.node[0].input) == ["b__recompute1", "a__recompute1"]
+    assert list(compiled.graph.node[6].attribute[1].g.node[0].input) == ["b__recompute1", "a__recompute1"]
 
 
 def test_a_loop_reads_the_latest_copy() -> None:
     model = model_from("""g (float[2] x) => (float[2] z) <int64 count = {3}, bool go = {1}> {
         [make] a = Exp(x)
+        [first] k = Sin(a)
         [loop] b = Loop (count, go, x) <
             body = turn (int64 i, bool c, float[2] before) => (bool again, float[2] after) {
                 again = Identity(c)
                 after = Add(before, a)
             }
         >
-        [sum] z = Add(a, b)
+        [sum] s = Add(a, b)
+        [end] z = Add(s, k)
     }""")
-    compiled = compile_model(model, by_names(model, "make make loop make sum"))
-    assert list(compiled.graph.node[2].attribute[0].g.node[1].input) == ["before", "a__recompute1"]
+    compiled = compile_model(model, by_names(model, "make first make loop make sum end"))
+    assert list(compiled.graph.node[3].attribute[0].g.node[1].input) == ["before", "a__recompute1"]
     assert_equal_values(model.proto, compiled)
 
 
@@ -228,7 +232,7 @@ def test_constants_come_first_and_blanks_stay_blank() -> None:
         [cut] left, right = Split<axis = 1, num_outputs = 2>(c)
         [turn] r = Neg(right)
     }""")
-    compiled = compile_model(model, by_names(model, "clip norm scaled cut clip norm scaled cut turn"))
+    compiled = compile_model(model, by_names(model, "clip norm scaled cut turn clip norm scaled cut"))
     assert [node.op_type for node in compiled.graph.node[:2]] == ["Constant", "Constant"]
     assert [list(node.input) for node in compiled.graph.node if node.op_type == "Clip"] == [["x", "", "high"]] * 2
     assert [list(node.output) for node in compiled.graph.node if node.op_type == "LayerNormalization"] == [
@@ -274,22 +278,23 @@ def test_everything_else_is_kept() -> None:
     Twice (x) => (y) { y = Add(x, x) }""")
     proto.graph.value_info.append(helper.make_tensor_value_info("a", TensorProto.FLOAT, [2]))
     proto.graph.doc_string = "the graph"
-    proto.graph.node[0].doc_string = "doubles"
+    proto.graph.node[1].doc_string = "adds"
     annotation = proto.graph.quantization_annotation.add(tensor_name="a")
     annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="scale")
     proto.training_info.add().algorithm.name = "learn"
     model = read_onnx(proto.SerializeToString(), name="kept")
     compiled = compile_model(model, by_names(model, "make next make last"), metadata={"checkmate.budget": "8"})
     assert_equal_values(model.proto, compiled)
-    assert compiled.graph.node[2].doc_string == "doubles"
+    assert compiled.graph.node[1].doc_string == "adds"
     assert [info.name for info in compiled.graph.value_info] == ["a", "a__recompute1"]
     assert [entry.tensor_name for entry in compiled.graph.quantization_annotation] == ["a", "a__recompute1"]
     notes = {entry.key: entry.value for entry in compiled.metadata_props if not entry.key.startswith("checkmate.session.")}
     assert notes.pop("checkmate.version") != "old"
-    assert notes == {"author": "x", "checkmate.budget": "8", "checkmate.anchor": "none"}
+    assert notes == {"author": "x", "checkmate.budget": "8", "checkmate.anchor": "none", "checkmate.threads": str(model.threads)}
     for part in (proto.graph, compiled.graph):
         for field in ("node", "value_info", "quantization_annotation"):
             part.ClearField(field)
+    proto.ClearField("functions")
     for whole in (proto, compiled):
         whole.ClearField("metadata_props")
     assert compiled == proto
@@ -314,10 +319,45 @@ def test_samples_keep_their_values(name: str) -> None:
     random = np.random.default_rng(7)
     schedule = random_schedule(model, random)
     compiled = compile_model(model, schedule)
-    assert len(compiled.graph.node) == len(schedule.computations) > len(model.proto.graph.node)
+    assert len(schedule.computations) > len(compiled.graph.node) > len(model.proto.graph.node)
+    assert unread(compiled) == unread(model.proto) == []
     assert_equal_values(model.proto, compiled)
     again = read_onnx(compiled.SerializeToString(), name=name)
-    assert again.node_of == tuple(range(len(schedule.computations))), "what was written can be read, and its order stays"
+    assert again.node_of == tuple(range(len(compiled.graph.node))), "what was written can be read, and its order stays"
+
+
+def unread(proto: onnx.ModelProto) -> list[str]:
+    """Nodes of which no output is read, but by a sink."""
+    nodes = [node for node in proto.graph.node if not node.name.startswith("checkmate/")]
+    read = {name for node in nodes for name in node.input} | {info.name for info in proto.graph.output}
+    return [node.name for node in nodes if read.isdisjoint(node.output)]
+
+
+@pytest.mark.parametrize("anchor", Anchor)
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("a b a c d", "a b a__recompute1 c d"),
+        ("a b a a c d", "a b a__recompute1 c d"),
+        ("a b c a d", "a b c d"),
+        ("a b a b a c d", "a b a__recompute1 c d"),
+        ("spare a b c a spare d", "spare a b c d"),
+    ],
+)
+def test_recomputations_that_nothing_reads_are_left_out(given: str, written: str, anchor: Anchor) -> None:
+    """An operation that nothing reads at all stays, once, where it was first."""
+    model = model_from("""g (float[2] x) => (float[2] z) {
+        [spare] s = Neg(x)
+        [a] a = Exp(x)
+        [b] b = Tanh(a)
+        [c] c = Add(a, b)
+        [d] z = Neg(c)
+    }""")
+    given = given if "spare" in given else f"spare {given}"
+    compiled = compile_model(model, by_names(model, given), anchor=anchor)
+    names = [node.name for node in compiled.graph.node if not node.name.startswith("checkmate/")]
+    assert names == (written if "spare" in written else f"spare {written}").split()
+    assert_equal_values(model.proto, compiled)
 
 
 def random_model(random: np.random.Generator) -> onnx.ModelProto:

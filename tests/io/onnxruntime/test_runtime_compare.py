@@ -11,6 +11,7 @@ from onnx import helper
 
 from checkmate.io.onnxruntime.checks import Outcome, check_memory, check_order, check_outputs, check_time, peak_of
 from checkmate.io.onnxruntime.child import Failure, Report
+from checkmate.io.onnxruntime.inputs import nudged
 from checkmate.io.onnxruntime.nodes import FileNode, file_nodes, origin
 from checkmate.io.onnxruntime.predict import NodeMemory, Prediction
 from checkmate.io.onnxruntime.tensor_files import write_tensors
@@ -69,6 +70,50 @@ def test_a_plain_session_must_be_close(tmp_path: Path, plain: list[float], outco
     check = check_outputs(original, original, gave(tmp_path, "p", y=np.array(plain, np.float32)), ())
     assert check.outcome is outcome
     assert check.figures["plain_close"] is (outcome is Outcome.PASSED)
+
+
+@pytest.mark.parametrize(("beside", "outcome"), [(35.0, Outcome.PASSED), (2e-7, Outcome.FAILED)])
+def test_a_gradient_is_as_exact_as_the_largest_one_lets_it_be(tmp_path: Path, beside: float, outcome: Outcome) -> None:
+    """2e-7 beside 35 is a remainder of sums whose terms are not that exact."""
+    original, plain = (
+        gave(tmp_path, prefix, small=np.array([small], np.float32), large=np.array([beside], np.float32))
+        for prefix, small in (("o", 2e-7), ("p", 2.1e-6))
+    )
+    assert check_outputs(original, original, plain, ()).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("moved", "outcome", "unstable"),
+    [(0.19, Outcome.PASSED, 1), (0.03, Outcome.PASSED, 1), (0.01, Outcome.FAILED, 0), (0.0, Outcome.FAILED, 0)],
+)
+def test_an_output_that_the_last_bit_changes_as_much_is_told_apart(tmp_path: Path, moved: float, outcome: Outcome, unstable: int) -> None:
+    original, plain, nudged = (
+        gave(tmp_path, prefix, y=np.array([1 + off], np.float32), z=np.array([1], np.float32))
+        for prefix, off in (("o", 0.0), ("p", 0.2), ("n", moved))
+    )
+    check = check_outputs(original, original, plain, (), lambda: nudged)
+    assert (check.outcome, check.figures["unstable"]) == (outcome, unstable)
+    assert ("the last bit of the inputs changes as much" in check.summary) == bool(unstable)
+
+
+def test_nobody_asks_for_a_nudged_run_where_all_is_close(tmp_path: Path) -> None:
+    original = gave(tmp_path, "o", y=np.array([1], np.float32))
+    check = check_outputs(original, original, original, (), lambda: pytest.fail("it ran"))
+    assert check.outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize("element", [1, 10, 11, 16])
+def test_a_nudge_is_the_last_bit(element: int) -> None:
+    kinds = {1: np.float32, 10: np.float16, 11: np.float64, 16: np.uint16}
+    numbers = np.linspace(-3, 3, 64).astype(np.float32)
+    array = (numbers.view(np.uint32) >> 16).astype(np.uint16) if element == 16 else numbers.astype(kinds[element])
+    _, moved = nudged({"x": (element, array)})["x"]
+    whole = np.dtype(f"u{array.itemsize}")
+    steps = moved.view(whole).astype(np.int64) - array.view(whole).astype(np.int64)
+    assert set(np.abs(steps)) <= {0, 1}
+    assert np.any(steps)
+    same = np.arange(5)
+    assert nudged({"i": (7, same)})["i"][1] is same
 
 
 def test_whole_numbers_are_never_just_close(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_compiled_model_passes_and_a_limit_proves_it(chain: Path) -> None:
     ran = run(chain, "verify", "chain.onnx", "chain.remat.onnx", "--enforce", "--repeat", "2", "--costs", "unit", "--json")
     assert ran.code == 0, ran.out
     found = checks(ran)
-    assert list(found) == ["outputs", "order", "memory", "budget", "enforced", "time"]
+    assert list(found) == ["outputs", "order", "memory", "budget", "process", "enforced", "time"]
     assert {check["status"] for check in found.values()} == {"passed"}
     assert found["outputs"]["equal"] == 2
     assert found["order"]["recomputations"] > 0
