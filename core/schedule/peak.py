@@ -19,7 +19,7 @@ from .simulate import Simulation, simulate
 def keep_all_profile(problem: Problem) -> Profile:
     """The profile of computing every operation once, in the order of the graph, with the memory model of the problem."""
     everything = range(problem.count)
-    if problem.memory_model is MemoryModel.GENERIC:
+    if not problem.memory_model.overwrites:
         return profile(problem, everything)
     schedule, simulation = _simulated(problem, everything)
     operations = problem.graph.operations

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ..io.onnx.read.reader import OnnxModel
     from .pricing import CostsChoice, PricedGraph
 
+TORCH = "torch"
+"""The format of PyTorch programs, in files and in memory."""
 Source = "str | os.PathLike[str] | bytes | ModelProto | Mapping[str, Any]"
 
 
@@ -58,7 +60,9 @@ class LoadedGraph:
 
     @property
     def memory_model(self) -> MemoryModel:
-        """The default memory model: onnxruntime's for models that it can run."""
+        """The default memory model: that of the runtime that runs the model."""
+        if self.format == TORCH:
+            return MemoryModel.TORCH
         return MemoryModel.GENERIC if self.onnx is None else MemoryModel.ONNXRUNTIME
 
     @property
