@@ -9,7 +9,6 @@ import click
 from .command import option
 from .shared import GENERAL
 
-
 cache_option = option(
     "--cache",
     "cache_folder",

@@ -154,11 +154,13 @@ def boxed(function: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
     return run
 
 
-def forget_dynamic_saved() -> None:
-    """Saved tensors differ between plans of one graph, so the runtime must not mark the sizes of some of them as dynamic."""
+def allow_other_plans() -> None:
+    """Saved tensors differ between plans of one graph, so the runtime must not mark the sizes of some of them as dynamic. And none of them
+    is overwritten, so a backward pass may run twice."""
     context = _TracingContext.try_get()
     if context is not None and context.fw_metadata is not None:
         context.fw_metadata.dynamic_saved_tensors_idxs.clear()
+        context.fw_metadata.bw_donated_idxs = []
 
 
 def input_number(node: Any) -> int | None:

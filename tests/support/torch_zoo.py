@@ -396,7 +396,7 @@ ZOO: dict[str, Entry] = {
     "vit": Entry(ViT, images),
     "moe": Entry(MoE, lambda: vectors(width=16)),
     "lstm-cells": Entry(CellLoop, sequences),
-    "lstm": Entry(LSTM, sequences, exact=False, share="100%", graphs=2),
+    "lstm": Entry(LSTM, sequences, exact=False, share="100%"),
     "graph-break": Entry(Broken, lambda: vectors(256, 64), graphs=2),
     "outputs": Entry(Outputs, vectors, several_outputs, exact=False, share="90%"),
     "input-gradient": Entry(Custom, vectors, input_gradient),

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from ..core.errors import InputError
+from ..core.errors import CheckmateError, InputError
 from .options import parse_options
 from .plan import Plan
-from .session import Session
+from .session import Session, raising
 
 _SESSIONS: dict[int, tuple[Mapping[str, Any], Session]] = {}
 """By the identity of the options: torch.compile passes the same object for every graph of a model. The entry keeps it alive."""
@@ -39,12 +39,18 @@ def backend(
     gm: GraphModule, inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, mode: str | None = None
 ) -> Callable[..., Any]:
     """`torch.compile(model, backend="checkmate", options={"budget": "8GB"})`."""
+    try:
+        return _session_of({} if options is None else options, mode)(gm, inputs)
+    except CheckmateError as error:
+        return raising(error)
+
+
+def _session_of(options: Mapping[str, Any], mode: str | None) -> Session:
     if mode is not None:
         raise InputError(f"mode={mode!r} is for Inductor; leave it out, or pass options={{'budget': ..., 'compiler': 'inductor'}}")
-    given = {} if options is None else options
-    if id(given) not in _SESSIONS:
-        _SESSIONS[id(given)] = given, Session(parse_options(given))
-    return _SESSIONS[id(given)][1](gm, inputs)
+    if id(options) not in _SESSIONS:
+        _SESSIONS[id(options)] = options, Session(parse_options(options))
+    return _SESSIONS[id(options)][1]
 
 
 def plans(model: Any = None) -> list[Plan]:

@@ -13,9 +13,9 @@ from torch.fx import GraphModule, Node
 
 from ..io.torch.internals import (
     WeakStorage,
+    allow_other_plans,
     boxed,
     ends_in_graph_break,
-    forget_dynamic_saved,
     input_number,
     run_boxed,
     split_joint,
@@ -149,8 +149,7 @@ class CompiledGraph:
     def compile_forward(self, gm: GraphModule, inputs: object) -> Callable[[list[Any]], Any]:
         """AOTAutograd may have changed the graph after the split."""
         self._first.forward = gm
-        if self._numbers.nodes:
-            forget_dynamic_saved()
+        allow_other_plans()
         return boxed(self.run_forward)
 
     def compile_backward(self, gm: GraphModule, inputs: object) -> Callable[[list[Any]], Any]:

@@ -64,14 +64,11 @@ class Session:
     # Compiling
 
     def __call__(self, gm: GraphModule, inputs: Sequence[Any], **_: object) -> Callable[..., Any]:
-        """Compile one graph: the backend of torch.compile.
-
-        An error is raised when the graph is first run: what a backend raises, torch.compile wraps into an error of its own.
-        """
+        """Compile one graph: the backend of torch.compile. An error is raised when the graph is first run."""
         try:
             return self._compile(gm, inputs)
         except CheckmateError as error:
-            return _raising(error)
+            return raising(error)
 
     def _compile(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         if self._module is None and (module := calling_module()) is not None:
@@ -209,7 +206,9 @@ def too_small(limit: int, smallest: int, name: str) -> InfeasibleError:
     return InfeasibleError(message, limit, smallest, name, "the schedule of the lowest peak")
 
 
-def _raising(error: CheckmateError) -> Callable[..., Any]:
+def raising(error: CheckmateError) -> Callable[..., Any]:
+    """A compiled graph that fails. torch.compile would wrap an error of a backend into one of its own."""
+
     def fail(*_: object) -> Any:
         raise error
 
