@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from importlib import import_module
 from typing import Any
@@ -230,6 +230,11 @@ _ProfilerConfig, _ProfilerState, _ExperimentalConfig = _private(
 (_StorageWeakRef,) = _private("torch.multiprocessing.reductions", "StorageWeakRef")
 
 
+def is_profiling() -> bool:
+    """True if a profiler is active in this thread; there can be only one."""
+    return bool(torch._C._autograd._profiler_enabled())
+
+
 def allocations(call: Callable[[], Any]) -> tuple[Any, list[int]]:
     """What a call returns, and the bytes of every allocation (positive) and release (negative) on the CPU in this thread, in order.
 
@@ -255,3 +260,51 @@ class WeakStorage:
 
     def is_of(self, tensor: torch.Tensor) -> bool:
         return bool(self._reference == _StorageWeakRef(tensor.untyped_storage()))
+
+
+# Inductor
+
+
+def compile_with_inductor(gm: Any, inputs: Sequence[Any], partition: Callable[..., Any], observe: Callable[[Any, bool], Any]) -> Any:
+    """Compile a graph with Inductor, split by `partition`. `observe` may wrap what it makes of each part, forward or backward."""
+    compile_fx, compile_inner = _private("torch._inductor.compile_fx", "compile_fx", "compile_fx_inner")
+    (base,) = _private("torch._inductor.custom_graph_pass", "CustomPartitionerFn")
+    (config,) = _private("torch._inductor", "config")
+
+    def split(_: object, joint: Any, joint_inputs: Any, **options: Any) -> Any:
+        return partition(joint, joint_inputs, **options)
+
+    # The result depends on more than the graph, so Inductor must not cache it: the identity is None.
+    partitioner = type("Partitioner", (base,), {"__call__": split, "uuid": lambda _: None})
+
+    def inner(part: Any, examples: Any, **options: Any) -> Any:
+        return observe(compile_inner(part, examples, **options), bool(options.get("is_backward")))
+
+    with config.patch(custom_partitioner_fn=partitioner(), fx_graph_cache=False), _functorch_config.patch(enable_autograd_cache=False):
+        return compile_fx(gm, inputs, inner_compile=inner)
+
+
+# Tracing without torch.compile
+
+
+@contextmanager
+def fake_tensors() -> Iterator[Any]:
+    """Tensors made within have sizes, but no data and no memory."""
+    (mode,) = _private("torch._subclasses.fake_tensor", "FakeTensorMode")
+    with mode(allow_non_fake_inputs=True) as fake:
+        yield fake
+
+
+def trace_joint(model: torch.nn.Module, inputs: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, int]:
+    """The joint graph of a model, and the number of outputs of its forward pass. The inputs may be fake; the parameters need no copy."""
+    (export,) = _private("torch._functorch.aot_autograd", "aot_export_joint_with_descriptors")
+    with ExitStack() as stack, torch.enable_grad():
+        joint = export(stack, model, inputs, dict(keywords))
+        return joint.graph_module, int(joint._aot_state.fw_metadata.num_forward)
+
+
+def input_kind(node: Any) -> str | None:
+    """What a placeholder of a joint graph is: `parameter`, `buffer`, or None."""
+    parameter, buffer = _private("torch._functorch._aot_autograd.descriptors", "ParamAOTInput", "BufferAOTInput")
+    description = node.meta.get("desc")
+    return "parameter" if isinstance(description, parameter) else "buffer" if isinstance(description, buffer) else None

@@ -30,6 +30,7 @@ from .plan import Plan
 from .planning import Planned
 
 if TYPE_CHECKING:
+    from .inductor import Measured
     from .session import Session
 
 Sizes = tuple[int, ...]
@@ -94,6 +95,8 @@ class CompiledGraph:
         self.shared = 0
         """Bytes of its inputs that graphs around it hold."""
         self.emitted: dict[Sizes, Emitted] = {}
+        self.measured: Measured | None = None
+        """The memory of a real step, if Inductor compiles the graph."""
         self._due: dict[int, tuple[WeakStorage, Emitted]] = {}
         """The plans whose backward pass is due, by the storage of a mark that was saved with the tensors."""
         self._joint: GraphModule | None = None
@@ -108,7 +111,9 @@ class CompiledGraph:
 
     @property
     def plans(self) -> list[Plan]:
-        return [each.plan for each in self.emitted.values()]
+        plans = [each.plan for each in self.emitted.values()]
+        peak = None if self.measured is None else self.measured.peak_bytes
+        return plans if peak is None else [replace(plan, measured_peak_bytes=peak + plan.fixed_bytes) for plan in plans]
 
     @property
     def latest(self) -> Emitted:
@@ -177,7 +182,7 @@ class CompiledGraph:
         rewritten = rewrite(traced, schedule.computations, self._joint.graph)
         joint = GraphModule(self._joint, rewritten.graph)
         forward, backward = split_joint(joint, rewritten.saved, rewritten.saved_numbers, self._roles.forward_count)
-        return with_all_numbers(forward, backward, self._numbers) if self._numbers.nodes else (forward, backward)
+        return with_all_numbers(forward, backward, self._numbers) if self._numbers.nodes and self.measured is None else (forward, backward)
 
     def _parameters(self, placeholders: Sequence[Node]) -> list[int]:
         """The placeholders that are parameters."""
@@ -196,6 +201,7 @@ class CompiledGraph:
             from_cache=planned.from_cache,
             estimated=planned.estimated,
             provisional=self.session.is_provisional,
+            compiler=self.session.options.compiler,
         )
         self.emitted[sizes] = Emitted(planned, traced, plan, *self._split(traced, planned))
         return self.emitted[sizes]
@@ -224,9 +230,10 @@ class CompiledGraph:
         mark = arguments.pop(len(self._numbers.nodes))
         return self._due[storage_identity(mark)][1].run_backward(arguments)
 
-    def replace_plan(self, sizes: Sizes, planned: Planned, traced: TracedGraph) -> None:
+    def replace_plan(self, sizes: Sizes, planned: Planned, traced: TracedGraph, step_peak_bytes: int) -> None:
         """From now on, run another plan for these sizes."""
-        self._emit(sizes, planned, traced)
+        emitted = self._emit(sizes, planned, traced)
+        emitted.plan = replace(emitted.plan, step_peak_bytes=step_peak_bytes)
 
     def _plan_sizes(self, sizes: Sizes) -> Emitted:
         """The first step with these sizes: the plan of another size if it fits at these, else one of their own."""

@@ -26,6 +26,11 @@ class Plan:
     provisional: bool = False
     """Made with as little memory as possible, before all graphs of the step were known; replaced in the second step."""
 
+    step_peak_bytes: int | None = None
+    """In a model with graph breaks, the peak of the part of the step from the forward to the backward pass of this graph."""
+    measured_peak_bytes: int | None = None
+    """With `compiler="inductor"`, the peak of the third step as it was measured; `peak_bytes` is an estimate then."""
+
     @property
     def name(self) -> str:
         return self.result.priced.graph.name
@@ -33,7 +38,7 @@ class Plan:
     @property
     def peak_bytes(self) -> int:
         """The peak of the training step, everything included."""
-        return self.result.peak_bytes
+        return self.result.peak_bytes if self.step_peak_bytes is None else self.step_peak_bytes
 
     @property
     def budget_bytes(self) -> int:

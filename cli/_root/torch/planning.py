@@ -22,7 +22,7 @@ from ..core.events import Event
 from ..core.model.digest import graph_digest
 from ..core.model.memory_model import MemoryModel
 from ..core.model.units import Budget, exact_bytes
-from ..core.result import certified
+from ..core.result import Status, certified
 from ..io.formats.costs_json import CostsFile, parse_costs, render_costs
 from ..io.formats.result_cache import Cache, Entry, default_cache_folder, digest_key
 from ..io.formats.schedule_json import Run
@@ -95,7 +95,8 @@ class Planner:
         """A known schedule at other sizes of the same graph, or with other things around it, whether or not it fits."""
         costs, estimated = self._costs(traced, known)
         priced = self._price(traced, costs)
-        core = certified(planned.result.core, priced.at(budget), planned.result.core.gap or 0.0)
+        known_core = replace(planned.result.core, status=Status.FEASIBLE, bound=None, any_bound=None)
+        core = certified(known_core, priced.at(budget), self._gap)
         return Planned(Result(core, priced, budget, self.options.seed), costs, False, estimated)
 
     def _costs(self, traced: TracedGraph, known: Planned | None) -> tuple[CostsFile | None, tuple[str, ...]]:
@@ -203,5 +204,5 @@ def _settled(result: Result) -> Result:
     sequence = with_updates_in_place(problem, result.core.sequence)
     if sequence == result.core.sequence:
         return result
-    moved = certified(replace(result.core, sequence=sequence), problem, result.core.gap or 0.0)
-    return replace(result, core=moved) if moved.fits else result
+    moved = certified(replace(result.core, sequence=sequence), problem, 0.0)
+    return replace(result, core=replace(moved, status=result.core.status)) if moved.fits else result

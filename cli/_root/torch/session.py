@@ -74,17 +74,20 @@ class Session:
         if self._module is None and (module := calling_module()) is not None:
             self._module, self._name = weakref.ref(module), type(module).__name__
         name = self._name or "graph"
+        compiled: Callable[..., Any]
         graph = CompiledGraph(self, gm, inputs, name if not self.graphs else f"{name}.{len(self.graphs) + 1}")
         if self.options.compiler == INDUCTOR:
-            from .inductor import compile_with_inductor
+            from .inductor import compile_graph
 
-            return compile_with_inductor(self, graph, gm, inputs)
+            compiled = compile_graph(self, graph, gm, inputs)
+            self.graphs += [graph] if graph.is_trained else []
+            return compiled
         compilers = {
             "fw_compiler": graph.compile_forward,
             "bw_compiler": graph.compile_backward,
             "inference_compiler": graph.compile_inference,
         }
-        compiled: Callable[..., Any] = compile_in_parts(gm, inputs, graph.partition, compilers)
+        compiled = compile_in_parts(gm, inputs, graph.partition, compilers)
         if graph.is_trained:
             self.graphs.append(graph)
         return compiled
@@ -137,7 +140,10 @@ class Session:
             return planner.plan(traced, self.options.budget)
 
     def _is_part(self, graph: CompiledGraph) -> bool:
-        """True if other graphs belong to the same step: those that ran before, or those after a graph break."""
+        """True if other graphs belong to the same step: those that ran before, or those after a graph break. With Inductor, graphs do not
+        know of each other."""
+        if self.options.compiler == INDUCTOR:
+            return False
         if self._pending or graph.is_broken:
             return True
         own = {id(tensor) for tensor in graph.tensors()}

@@ -20,6 +20,7 @@ from ..core.model.units import Budget, exact_bytes
 from ..core.result import certified
 from ..io.torch.boundary import BOUNDARY
 from ..io.torch.internals import size_hint, storage_identity
+from ..io.torch.traced import TracedGraph
 from .graphs import Around, CompiledGraph, Emitted
 from .planning import Planned, Planner
 
@@ -46,7 +47,7 @@ def share_budget(trail: Sequence[CompiledGraph], budget: Budget, planner: Planne
     limit = budget.resolve(max(_needs(parts, keep_all)))
     share = _share(_needs(parts, [part.little for part in parts]), _needs(parts, keep_all), limit)
     held = 0
-    final: list[Planned] = []
+    final: list[tuple[Planned, TracedGraph]] = []
     for number, part in enumerate(parts):
         inner = parts[number + 1 :]
         around = replace(
@@ -57,11 +58,11 @@ def share_budget(trail: Sequence[CompiledGraph], budget: Budget, planner: Planne
             inner_left=sum(gradient_bytes(each.emitted) for each in inner),
         )
         final.append(_planned(part, around, limit, planner))
-        held += held_bytes(final[-1])
-    _settle(parts, final, limit, planner)
+        held += held_bytes(final[-1][0])
+    _settle(parts, final)
 
 
-def _planned(part: Part, around: Around, limit: int, planner: Planner) -> Planned:
+def _planned(part: Part, around: Around, limit: int, planner: Planner) -> tuple[Planned, TracedGraph]:
     """Plan one graph with what it got. If nothing fits, the schedule of little memory must."""
     budget = Budget(str(limit), bytes=limit)
     traced = part.graph.read(part.sizes, around)
@@ -80,31 +81,25 @@ def _planned(part: Part, around: Around, limit: int, planner: Planner) -> Planne
                 "together with what other graphs of the step hold",
             ) from None
     part.graph.around = around
-    return planned
+    return planned, traced
 
 
-def _settle(parts: Sequence[Part], final: Sequence[Planned], limit: int, planner: Planner) -> None:
-    """State in the plan of every outer graph what the graphs inside it really need, so that its peak is that of the step."""
+def _settle(parts: Sequence[Part], final: Sequence[tuple[Planned, TracedGraph]]) -> None:
+    """Put the plans into effect. The peak of a plan is that of the step from the forward to the backward pass of its graph: its schedule
+    was made for all that the graphs inside it may use, and they may use less."""
     inside = 0
-    for part, planned in reversed(list(zip(parts, final, strict=True))):
-        if inside:
-            before = replace(part.graph.around, inner_peak=0)
-            empty = part.graph.read(part.sizes, before)
-            alone = planner.replay(empty, planned, Budget(str(limit), bytes=limit), planned)
-            part.graph.around = replace(before, inner_peak=max(0, inside - _at_boundary(alone)))
-            traced = part.graph.read(part.sizes)
-            planned = planner.replay(traced, planned, Budget(str(limit), bytes=limit), planned)
-        else:
-            traced = part.graph.read(part.sizes)
-        part.graph.replace_plan(part.sizes, planned, traced)
-        inside = max(inside, planned.result.peak_bytes)
+    for part, (planned, traced) in reversed(list(zip(parts, final, strict=True))):
+        inside = max(inside, peak_without_boundary(planned))
+        part.graph.replace_plan(part.sizes, planned, traced, inside)
 
 
-def _at_boundary(planned: Planned) -> int:
-    """Bytes in use between forward and backward pass."""
+def peak_without_boundary(planned: Planned) -> int:
+    """The peak of the two parts of a step, without the moment between them."""
     proof = planned.result.core.proof
+    memory = proof.simulation.memory
     boundary = next(number for number, each in enumerate(proof.problem.graph.operations) if each.name == BOUNDARY)
-    return proof.simulation.memory[proof.schedule.computations.index(boundary)]
+    moment = proof.schedule.computations.index(boundary)
+    return max((*memory[:moment], *memory[moment + 1 :]))
 
 
 def _keep_all(part: Part) -> Planned:
