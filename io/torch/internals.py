@@ -308,3 +308,71 @@ def input_kind(node: Any) -> str | None:
     parameter, buffer = _private("torch._functorch._aot_autograd.descriptors", "ParamAOTInput", "BufferAOTInput")
     description = node.meta.get("desc")
     return "parameter" if isinstance(description, parameter) else "buffer" if isinstance(description, buffer) else None
+
+
+def output_number(description: Any) -> int | None:
+    """Which output of the traced function an output of a joint graph is; None for others."""
+    (plain,) = _private("torch._functorch._aot_autograd.descriptors", "PlainAOTOutput")
+    return description.idx if isinstance(description, plain) else None
+
+
+# Exported programs
+
+
+def build_exported_program(
+    module: Any, inputs: Sequence[Any], outputs: Sequence[Any], tensors: Mapping[str, torch.Tensor], structure: tuple[Any, Any, tuple[str, ...]]
+) -> Any:
+    """An ExportedProgram of a graph whose placeholders are `inputs` and whose outputs are `outputs`."""
+    (program_type,) = _private("torch.export.exported_program", "ExportedProgram")
+    call_entry, call_signature = _private("torch.export.exported_program", "ModuleCallEntry", "ModuleCallSignature")
+    signature, input_spec, output_spec, input_kinds, output_kinds, tensor, constant = _private(
+        "torch.export.graph_signature",
+        *("ExportGraphSignature", "InputSpec", "OutputSpec", "InputKind", "OutputKind", "TensorArgument", "ConstantArgument"),
+    )
+    (tree_structure,) = _private("torch.utils._pytree", "tree_structure")
+    kinds = {
+        "parameter": input_kinds.PARAMETER,
+        "buffer": input_kinds.BUFFER,
+        "constant": input_kinds.CONSTANT_TENSOR,
+        "user": input_kinds.USER_INPUT,
+    }
+    results = {
+        "loss": output_kinds.LOSS_OUTPUT,
+        "output": output_kinds.USER_OUTPUT,
+        "buffer": output_kinds.BUFFER_MUTATION,
+        "input": output_kinds.USER_INPUT_MUTATION,
+        "gradient": output_kinds.GRADIENT_TO_PARAMETER,
+        "input-gradient": output_kinds.GRADIENT_TO_USER_INPUT,
+    }
+
+    def returned(value: Any) -> Any:
+        return tensor(name=value.name) if hasattr(value, "name") else constant(name="", value=value)
+
+    in_specs = [
+        input_spec(kinds[each.kind], tensor(name=each.name), each.target or None, each.persistent if each.kind == "buffer" else None)
+        for each in inputs
+    ]
+    out_specs = [output_spec(results[each.kind], returned(each.value), each.target or None) for each in outputs]
+    passed, given, names = structure
+    users = [each.arg for each in in_specs if each.kind is input_kinds.USER_INPUT]
+    plain = [each.arg for each in out_specs if each.kind in (results["loss"], results["output"], results["gradient"])]
+    entry = call_entry("", call_signature(users, plain, *(tree_structure(_with_leaves(each)) for each in (passed, given)), list(names) or None))
+    stored = {each.target: tensors[each.target] for each in inputs if each.kind in ("parameter", "buffer")}
+    constants = {each.target: tensors[each.target] for each in inputs if each.kind == "constant"}
+    return program_type(module, module.graph, signature(in_specs, out_specs), stored, {}, [entry], None, constants)
+
+
+def _with_leaves(structure: Any) -> Any:
+    """A structure in which None stands for a tensor; torch takes None for nothing."""
+    if isinstance(structure, tuple):
+        return tuple(_with_leaves(each) for each in structure)
+    if isinstance(structure, list):
+        return [_with_leaves(each) for each in structure]
+    if isinstance(structure, dict):
+        return {key: _with_leaves(each) for key, each in structure.items()}
+    return 0
+
+
+def save_exported_program(program: Any, file: Any, extra: Mapping[str, str]) -> None:
+    (save,) = _private("torch.export", "save")
+    save(program, file, extra_files=dict(extra))
