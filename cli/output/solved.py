@@ -52,7 +52,7 @@ def solved_fields(result: Result, written: Sequence[Path]) -> dict[str, Any]:
 
 def note_if_forward_only(console: Console, loaded: LoadedGraph) -> None:
     """A user who passes a forward model may have forgotten --loss."""
-    if loaded.onnx is not None and not loaded.has_backward_pass:
+    if loaded.can_be_compiled and not loaded.has_backward_pass:
         console.note(
             "note: this model has no backward pass and was solved as it is; to train it within the budget, add --loss cross-entropy"
         )

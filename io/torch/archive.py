@@ -68,7 +68,9 @@ class ProgramArchive:
     def _payload(self, fields: Fields, folder: str) -> Payload:
         entry = fields.text("path_name")
         if fields.flag("use_pickle") or not entry.startswith(("weight_", "tensor_")):
-            fields.fail("", "this is stored as a pickled object, which is never loaded; use plain tensors for parameters, buffers and constants")
+            fields.fail(
+                "", "this is stored as a pickled object, which is never loaded; use plain tensors for parameters, buffers and constants"
+            )
         if "/" in entry or "\\" in entry:
             fields.fail("path_name", "a name of an entry cannot be a path")
         return Payload(folder + entry, parse_tensor_meta(fields.child("tensor_meta")), fields.flag("is_param"))

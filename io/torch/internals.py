@@ -248,6 +248,16 @@ def allocations(call: Callable[[], Any]) -> tuple[Any, list[int]]:
     return result, [event.cpu_memory_usage() for thread in events for event in thread if event.kind() == "memory_alloc"]
 
 
+def operator_calls(call: Callable[[], Any]) -> list[str]:
+    """The names of the operators that a call runs in this thread, in order, with those that they run themselves."""
+    _enable_profiler(_ProfilerConfig(_ProfilerState.CPU, False, False, False, False, False, _ExperimentalConfig()))
+    try:
+        call()
+    finally:
+        events = _disable_profiler()
+    return [event.name() for thread in events for event in thread if event.kind() == "push"]
+
+
 class WeakStorage:
     """A storage that may be freed meanwhile."""
 
@@ -320,7 +330,11 @@ def output_number(description: Any) -> int | None:
 
 
 def build_exported_program(
-    module: Any, inputs: Sequence[Any], outputs: Sequence[Any], tensors: Mapping[str, torch.Tensor], structure: tuple[Any, Any, tuple[str, ...]]
+    module: Any,
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    tensors: Mapping[str, torch.Tensor],
+    structure: tuple[Any, Any, tuple[str, ...]],
 ) -> Any:
     """An ExportedProgram of a graph whose placeholders are `inputs` and whose outputs are `outputs`."""
     (program_type,) = _private("torch.export.exported_program", "ExportedProgram")
@@ -356,7 +370,9 @@ def build_exported_program(
     passed, given, names = structure
     users = [each.arg for each in in_specs if each.kind is input_kinds.USER_INPUT]
     plain = [each.arg for each in out_specs if each.kind in (results["loss"], results["output"], results["gradient"])]
-    entry = call_entry("", call_signature(users, plain, *(tree_structure(_with_leaves(each)) for each in (passed, given)), list(names) or None))
+    entry = call_entry(
+        "", call_signature(users, plain, *(tree_structure(_with_leaves(each)) for each in (passed, given)), list(names) or None)
+    )
     stored = {each.target: tensors[each.target] for each in inputs if each.kind in ("parameter", "buffer")}
     constants = {each.target: tensors[each.target] for each in inputs if each.kind == "constant"}
     return program_type(module, module.graph, signature(in_specs, out_specs), stored, {}, [entry], None, constants)

@@ -21,7 +21,6 @@ from torch.fx import Node
 
 from ..formats.costs_json import CostsFile
 from .internals import allocations, at_sizes, is_operator, number_hint, size_hint
-from .pinning import has_order
 from .storages import tensors_in
 from .traced import TracedGraph
 
@@ -53,17 +52,19 @@ class _Measured:
     workspace: int
 
 
-def measure_operations(traced: TracedGraph, on_progress: Callable[[int, int], None] = lambda done, total: None) -> OperationCosts:
+def measure_operations(
+    traced: TracedGraph, on_progress: Callable[[int, int], None] = lambda done, total: None, repeats: int = REPEATS
+) -> OperationCosts:
     """Measure every operation once.
 
     In a thread of its own: modes of torch (fake tensors, autocast, gradients, a profiler) belong to a thread, and a new one has none of
     them. The state of the random number generators is restored.
     """
     with at_sizes(traced.sizes):
-        return _measured(traced, on_progress)
+        return _measured(traced, on_progress, repeats)
 
 
-def _measured(traced: TracedGraph, on_progress: Callable[[int, int], None]) -> OperationCosts:
+def _measured(traced: TracedGraph, on_progress: Callable[[int, int], None], repeats: int) -> OperationCosts:
     begun = time.perf_counter()
     keys: dict[int, Any] = {}
     for number, nodes in enumerate(traced.nodes):
@@ -75,7 +76,7 @@ def _measured(traced: TracedGraph, on_progress: Callable[[int, int], None]) -> O
     def run() -> None:
         with _isolated(traced.device):
             for done, (key, number) in enumerate(distinct.items()):
-                results[key] = _measure(traced.nodes[number][0], traced.device)
+                results[key] = _measure(traced.nodes[number][0], traced.device, repeats)
                 on_progress(done + 1, len(distinct))
 
     _in_new_thread(run)
@@ -120,10 +121,9 @@ def _assembled(traced: TracedGraph, keys: dict[int, Any], results: dict[Any, _Me
         found = results[keys[number]] if number in keys else _Measured(0.0, 0)
         if found is None:
             estimated[operation.kind] = None
-            found = _Measured(max((operation.work.moved_bytes or 0) / max(rate, 1.0), LEAST_SECONDS), 0)
+            found = _Measured(max((operation.work.moved_bytes or 0) / max(rate, 1.0), LEAST_SECONDS), operation.workspace)
         costs[operation.name] = found.seconds
-        if found.workspace:
-            workspace[operation.name] = found.workspace
+        workspace[operation.name] = found.workspace if number in keys else operation.workspace
     comment = f"torch {torch.__version__}, {traced.device.type}, {torch.get_num_threads()} threads"
     return OperationCosts(
         CostsFile("measured", "s", costs, workspace, comment), sum(each is not None for each in results.values()), seconds, tuple(estimated)
@@ -163,7 +163,7 @@ def can_be_run(node: Node) -> bool:
     return bool(tensors_in(node.meta.get("val"))) and not mutable and not any(part in name for part in _UNSAFE)
 
 
-def _measure(node: Node, device: torch.device) -> _Measured | None:
+def _measure(node: Node, device: torch.device, repeats: int) -> _Measured | None:
     """None if it cannot be run here."""
     if not can_be_run(node):
         return None
@@ -176,7 +176,7 @@ def _measure(node: Node, device: torch.device) -> _Measured | None:
 
         workspace = _workspace(call, device)
         times: list[float] = []
-        while len(times) < (1 if has_order(node) else REPEATS) and sum(times) < SHORT:
+        while len(times) < repeats and (sum(times) < SHORT or repeats > REPEATS):
             times.append(_timed(call, device))
     except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError):
         return None

@@ -16,9 +16,24 @@ from ...core.errors import InputError
 from .program_json import Block, Call, Kind, Program, Ref, Symbol, TensorMeta
 
 DTYPES: Mapping[int, torch.dtype] = {
-    **{1: torch.uint8, 2: torch.int8, 3: torch.int16, 4: torch.int32, 5: torch.int64, 6: torch.float16, 7: torch.float32, 8: torch.float64},
-    **{9: torch.complex32, 10: torch.complex64, 11: torch.complex128, 12: torch.bool, 13: torch.bfloat16, 28: torch.uint16},
-    **{29: torch.float8_e4m3fn, 30: torch.float8_e5m2, 34: torch.uint32, 35: torch.uint64},
+    1: torch.uint8,
+    2: torch.int8,
+    3: torch.int16,
+    4: torch.int32,
+    5: torch.int64,
+    6: torch.float16,
+    7: torch.float32,
+    8: torch.float64,
+    9: torch.complex32,
+    10: torch.complex64,
+    11: torch.complex128,
+    12: torch.bool,
+    13: torch.bfloat16,
+    28: torch.uint16,
+    29: torch.float8_e4m3fn,
+    30: torch.float8_e5m2,
+    34: torch.uint32,
+    35: torch.uint64,
 }
 """torch's numbers of types in its files."""
 _LAYOUTS = {7: torch.strided}
@@ -49,8 +64,7 @@ class ProgramModule(torch.nn.Module):
     def _run(self, calls: Sequence[Call], known: dict[str, Any], kept: Iterable[str]) -> None:
         last = _last_uses(calls, kept)
         for number, call in enumerate(calls):
-            result = self._call(call, known)
-            self._bind(call, result, known)
+            self._bind(call, self._call(call, known), known)
             for name in last.get(number, ()):
                 known.pop(name, None)
 
@@ -90,9 +104,7 @@ class ProgramModule(torch.nn.Module):
             names, values = outputs, [result]
         else:
             names, values = outputs, list(result) if isinstance(result, (tuple, list)) else [result] if outputs else []
-        for name, value in zip(names, values, strict=False):
-            if isinstance(name, str):
-                known[name] = value
+        known.update({name: value for name, value in zip(names, values, strict=False) if isinstance(name, str)})
 
     def _value(self, argument: Any, known: Mapping[str, Any], where: str) -> Any:
         match argument:
@@ -166,7 +178,9 @@ def _check_parts(call: Call, arguments: Sequence[Any]) -> None:
         return
     declared = sum(len(output) if isinstance(output, tuple) else 1 for output in call.outputs)
     largest = max(arguments[0].shape, default=1)
-    if declared > MOST_PARTS or (isinstance(largest, int) and largest > MOST_PARTS and declared * 10 < largest and name in ("unbind", "split")):
+    if declared > MOST_PARTS or (
+        isinstance(largest, int) and largest > MOST_PARTS and declared * 10 < largest and name in ("unbind", "split")
+    ):
         size = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], int) else 1
         if largest // max(size, 1) > MOST_PARTS:
             raise InputError(f"{call.where}: splits a tensor into more than {MOST_PARTS} parts")

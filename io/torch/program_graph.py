@@ -7,7 +7,7 @@ the backward pass starts from is one, as in `loss.backward()`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -17,12 +17,23 @@ from torch.fx import GraphModule, Node
 from ...core.errors import CheckmateError, InputError
 from ...core.spelling import suggestion
 from .archive import ProgramArchive
-from .internals import fake_tensors, gradient_of, input_number, is_backward_node, is_tangent, mutated_input, output_number, outputs_of, trace_joint
+from .internals import (
+    fake_tensors,
+    gradient_of,
+    input_number,
+    is_backward_node,
+    is_tangent,
+    mutated_input,
+    output_number,
+    outputs_of,
+    trace_joint,
+)
 from .program import ProgramModule, fake_input
 from .program_json import InputSpec, OutputSpec, Program, Ref
 from .program_training import Objective, ProgramTraining, TrainingModule, fake_labels, find_objective, label_input, trained
 from .roles import BUFFERS, CONSTANTS, INPUTS, PARAMETERS, Roles
 from .traced import TracedGraph, read_traced
+from .workspaces import with_estimates
 
 _KINDS = {"parameter": PARAMETERS, "buffer": BUFFERS, "constant": CONSTANTS, "user": INPUTS}
 
@@ -40,7 +51,7 @@ class TorchProgram:
     sizes: Mapping[str, int]
     objective: Objective | None = None
     """The loss that it was differentiated from, if it was."""
-    training: ProgramTraining = ProgramTraining()
+    training: ProgramTraining = field(default_factory=ProgramTraining)
 
     @property
     def program(self) -> Program:
@@ -53,8 +64,10 @@ def read_program(
     batch_size: int | None,
     training: ProgramTraining | None = None,
     name: str = "model",
+    *,
+    merge: bool = True,
 ) -> TorchProgram:
-    """Trace the program of an archive at these sizes."""
+    """Trace the program of an archive at these sizes. Without `merge`, recomputations in the file stay what they are."""
     program, where = archive.program, archive.where
     sizes = chosen_sizes(program, dims, batch_size, where)
     options = training or ProgramTraining()
@@ -66,24 +79,21 @@ def read_program(
         objective = find_objective(program, options, where)
     module = ProgramModule(program, where)
     specs = [spec for spec in program.inputs if spec.kind != "value"]
-    wanted = trained(program, options, where) if objective is not None else frozenset()
-    with fake_tensors():
-        inputs = [fake_input(program.tensors[spec.name], sizes, f"{where}: {spec.name}", spec.target in wanted) for spec in specs if spec.name in program.tensors]
-    if len(inputs) != len(specs):
+    if any(spec.name not in program.tensors for spec in specs):
         raise InputError(f"{where}: an input that is a number cannot be free; export the program with tensors as inputs")
-    if objective is not None:
-        if not wanted:
-            raise InputError(f"{where}: there is no parameter to train")
-        traced_module: torch.nn.Module = TrainingModule(module, objective)
-        if objective.added:
-            with fake_tensors(), torch.no_grad():
-                predictions = module(*[fake_input(program.tensors[spec.name], sizes, where, False) for spec in specs])[objective.place]
-                inputs.append(fake_labels(objective, predictions, where))
+    wanted = trained(program, options, where) if objective is not None else frozenset()
+    if objective is not None and not wanted:
+        raise InputError(f"{where}: there is no parameter to train")
+    with fake_tensors():
+        inputs = [fake_input(program.tensors[spec.name], sizes, f"{where}: {spec.name}", spec.target in wanted) for spec in specs]
+        if objective is not None and objective.added:
+            with torch.no_grad():
+                copies = [fake_input(program.tensors[spec.name], sizes, where, False) for spec in specs]
+                inputs.append(fake_labels(objective, module(*copies)[objective.place], where))
             specs = [*specs, label_input()]
-    else:
-        traced_module = module
+    traced_module: torch.nn.Module = module if objective is None else TrainingModule(module, objective)
     joint, count = _traced(traced_module, inputs, where)
-    return _in_one_part(archive, joint, count, specs, sizes, objective, options, name)
+    return _in_one_part(archive, joint, count, specs, sizes, objective, options, name, merge)
 
 
 def chosen_sizes(program: Program, dims: Mapping[str, int], batch_size: int | None, where: str) -> dict[str, int]:
@@ -120,6 +130,7 @@ def _in_one_part(
     objective: Objective | None,
     training: ProgramTraining,
     name: str,
+    merge: bool,
 ) -> TorchProgram:
     """One graph from the inputs of the program to all that it returns."""
     graph = FxGraph()
@@ -168,7 +179,8 @@ def _in_one_part(
     outputs = tuple(
         replace(spec, value=Ref(node.name) if isinstance(node, Node) else node) for node, (_, spec) in zip(returned, kept, strict=True)
     )
-    return TorchProgram(archive, read_traced(graph, roles, name), module, tuple(specs), outputs, dict(sizes), objective, training)
+    traced = with_estimates(read_traced(graph, roles, name, merge=merge))
+    return TorchProgram(archive, traced, module, tuple(specs), outputs, dict(sizes), objective, training)
 
 
 def _outputs(

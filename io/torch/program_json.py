@@ -19,10 +19,30 @@ SCHEMA_MAJOR = 8
 LARGEST_SIZE = 2**48
 MOST_NODES = 2_000_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,500}")
+_SYMBOL = re.compile(r"(?:Symbol\(')?([A-Za-z_][A-Za-z0-9_]{0,100})(?:'(?:, [a-z_]+=(?:True|False))*\))?")
+"""A name alone, or as sympy writes a symbol."""
 _OPERATOR = re.compile(r"torch\.ops\.([A-Za-z_][A-Za-z0-9_]*)\.([A-Za-z_][A-Za-z0-9_]*)\.([A-Za-z_][A-Za-z0-9_]*)")
 _ARITHMETIC = frozenset(
     f"_operator.{name}"
-    for name in ("add", "sub", "mul", "floordiv", "truediv", "mod", "neg", "pow", "eq", "ne", "lt", "le", "gt", "ge", "and_", "or_", "getitem")
+    for name in (
+        "add",
+        "sub",
+        "mul",
+        "floordiv",
+        "truediv",
+        "mod",
+        "neg",
+        "pow",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "and_",
+        "or_",
+        "getitem",
+    )
 )
 _BLOCKS = ("torch.ops.higher_order.wrap_with_set_grad_enabled", "torch.ops.higher_order.wrap_with_autocast")
 NAMESPACES = ("aten", "prims")
@@ -184,8 +204,11 @@ def _size(fields: Fields) -> int | Symbol:
     expression = fields.child("as_expr")
     text = expression.text("expr_str")
     hint = expression.content.get("hint")
-    known = Fields(hint, expression.where, f"{expression.path}.hint").whole("as_int") if isinstance(hint, dict) and "as_int" in hint else None
-    return Symbol(text if _NAME.fullmatch(text) else "", known)
+    known = (
+        Fields(hint, expression.where, f"{expression.path}.hint").whole("as_int") if isinstance(hint, dict) and "as_int" in hint else None
+    )
+    symbol = _SYMBOL.fullmatch(text)
+    return Symbol(symbol.group(1) if symbol else "", known)
 
 
 def _input_spec(fields: Fields) -> InputSpec:
@@ -203,10 +226,10 @@ def _input_spec(fields: Fields) -> InputSpec:
                 return InputSpec("value", "", value=found)
             return InputSpec("user", found.name)
         case "constant_input":
-            value, _ = spec.child("value"), None
-            return InputSpec("value", spec.text("name"), value=_plain(value))
+            return InputSpec("value", spec.text("name"), value=_plain(spec.child("value")))
         case _:
-            fields.fail("", f"an input of kind {quote(kind)} is not supported: only tensors, numbers and texts are")
+            pass
+    return fields.fail("", f"an input of kind {quote(kind)} is not supported: only tensors, numbers and texts are")
 
 
 def _plain(fields: Fields) -> Any:
@@ -280,9 +303,9 @@ def _result(fields: Fields) -> Any:
     if kind in ("as_tensors", "as_optional_tensors"):
         names = _argument_of(kind, value, fields)
         return tuple(item.name if isinstance(item, Ref) else None for item in names)
-    if kind in ("as_none", "as_optional_tensor"):
-        return None
-    fields.fail("", f"an operator cannot return {quote(kind)} here ({describe(value)})")
+    if kind not in ("as_none", "as_optional_tensor"):
+        fields.fail("", f"an operator cannot return {quote(kind)} here ({describe(value)})")
+    return None
 
 
 def _name(fields: Fields, key: str) -> str:
@@ -447,4 +470,5 @@ def _tree(fields: Fields, depth: int = 0) -> Any:
                 fields.fail("context", "expected the keys of a dict")
             return dict(zip(keys, children, strict=True))
         case _:
-            fields.fail("type", f"inputs in {quote(str(kind))} are not supported: use tuples, lists and dicts")
+            pass
+    return fields.fail("type", f"inputs in {quote(str(kind))} are not supported: use tuples, lists and dicts")

@@ -48,7 +48,11 @@ def find_objective(program: Program, training: ProgramTraining, where: str) -> O
     """The loss of a program; None if it has none and none was asked for."""
     names = [output.value.name if isinstance(output.value, Ref) and output.kind in ("output", "loss") else "" for output in program.outputs]
     if training.loss is not None:
-        place = _named(names, training.predictions, where) if training.predictions else next((at for at, name in enumerate(names) if name), None)
+        place = (
+            _named(names, training.predictions, where)
+            if training.predictions
+            else next((at for at, name in enumerate(names) if name), None)
+        )
         if place is None:
             raise InputError(f"{where}: no output to compute a loss from")
         return Objective(place, training.loss, training.class_axis)

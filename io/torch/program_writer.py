@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from io import BytesIO
 from typing import Any
 
@@ -15,13 +16,16 @@ import torch
 from torch.fx import GraphModule
 
 from ...core.errors import InputError
-from ...core.schedule.schedule import Schedule
+from ...core.schedule.schedule import Schedule, with_frees
 from .archive import Payload
 from .internals import build_exported_program, save_exported_program
 from .program import DTYPES
 from .program_graph import TorchProgram
 from .program_json import OutputSpec, Ref
 from .rewriting import rewrite
+
+SIZES_NOTE, TRAINING_NOTE = "checkmate.dims", "checkmate.training"
+"""What a compiled program says of how it was made, so that it can be compared with its original."""
 
 
 def compiled_module(program: TorchProgram, schedule: Schedule) -> GraphModule:
@@ -30,6 +34,11 @@ def compiled_module(program: TorchProgram, schedule: Schedule) -> GraphModule:
     rewritten.graph.eliminate_dead_code()
     rewritten.graph.lint()
     return GraphModule(program.module, rewritten.graph)
+
+
+def as_traced(program: TorchProgram) -> Schedule:
+    """Every operation once, in the order in which it was traced."""
+    return with_frees(program.traced.graph, range(len(program.traced.graph.operations)))
 
 
 def program_bytes(program: TorchProgram, schedule: Schedule, notes: Mapping[str, Any]) -> bytes:
@@ -43,13 +52,14 @@ def program_bytes(program: TorchProgram, schedule: Schedule, notes: Mapping[str,
     ]
     exported = build_exported_program(module, program.inputs, outputs, load_tensors(program), structures(program))
     file = BytesIO()
-    save_exported_program(exported, file, {"checkmate.json": json.dumps(dict(notes), sort_keys=True)})
+    about = {**notes, SIZES_NOTE: dict(program.sizes), TRAINING_NOTE: None if program.objective is None else asdict(program.training)}
+    save_exported_program(exported, file, {"checkmate.json": json.dumps(about, sort_keys=True)})
     return file.getvalue()
 
 
 def structures(program: TorchProgram) -> tuple[Any, Any, tuple[str, ...]]:
     """How a user passes inputs, and what is returned, as nested structures with None for each tensor; and the names of the arguments."""
-    inputs = program.program.input_structure or ((None,) * sum(spec.kind == "user" for spec in program.inputs), {})
+    inputs: Any = program.program.input_structure or ((None,) * sum(spec.kind == "user" for spec in program.inputs), {})
     names = program.program.argument_names
     positional, keywords = inputs if isinstance(inputs, tuple) and len(inputs) == 2 and isinstance(inputs[1], dict) else ((inputs,), {})
     if program.objective is not None and program.objective.added:

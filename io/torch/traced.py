@@ -51,12 +51,13 @@ class TracedGraph:
         return self.nodes[number][0] if self.nodes[number] else None
 
 
-def read_traced(graph: FxGraph, roles: Roles, name: str, sizes: Mapping[Any, Any] | None = None) -> TracedGraph:
-    """Read a traced graph whose nodes have fake tensors in `meta["val"]`, at these sizes of its symbols or at those it was traced with."""
+def read_traced(graph: FxGraph, roles: Roles, name: str, sizes: Mapping[Any, Any] | None = None, *, merge: bool = True) -> TracedGraph:
+    """Read a traced graph whose nodes have fake tensors in `meta["val"]`, at these sizes of its symbols or at those it was traced with.
+    With `merge`, equal computations are one; without, a recomputation in the graph stays one."""
     if not sizes:
-        return _Reader(graph, roles, name).read()
+        return _Reader(graph, roles, name, merge).read()
     with at_sizes(sizes):
-        return replace(_Reader(graph, roles, name).read(), sizes=sizes)
+        return replace(_Reader(graph, roles, name, merge).read(), sizes=sizes)
 
 
 def graph_device(placeholders: Iterable[Node]) -> torch.device:
@@ -78,8 +79,9 @@ class _Found:
 
 
 class _Reader:
-    def __init__(self, graph: FxGraph, roles: Roles, name: str) -> None:
+    def __init__(self, graph: FxGraph, roles: Roles, name: str, merge: bool) -> None:
         self._fx = graph
+        self._merge = merge
         self._roles = roles
         self._name = name
         self._placeholders = [node for node in graph.nodes if node.op == "placeholder"]
@@ -184,7 +186,11 @@ class _Reader:
 
     def _merged(self, node: Node, value: Any) -> bool:
         """True if an equal computation was read before; then this one is it. What is returned to the caller stays apart."""
-        if not can_be_merged(node) or any(self._storages.identity(tensor) in self._outputs for _, tensor in tensors_in(value)):
+        if (
+            not self._merge
+            or not can_be_merged(node)
+            or any(self._storages.identity(tensor) in self._outputs for _, tensor in tensors_in(value))
+        ):
             return False
         key = (node.target, _hashable(node.args, self._same), _hashable(node.kwargs, self._same))
         kept = self._seen.setdefault(key, node)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..io.formats.costs_json import CostsFile
     from ..io.onnx.differentiate.training_files import Differentiated
     from ..io.onnx.read.reader import OnnxModel
+    from ..io.torch.program_graph import TorchProgram
     from .pricing import CostsChoice, PricedGraph
 
 TORCH = "torch"
@@ -32,13 +33,15 @@ class LoadedGraph:
     graph: Graph
     """Operations and values, the same for every format."""
     format: str
-    """`onnx`, `checkmate-graph` or `node-link`."""
+    """`onnx`, `torch`, `checkmate-graph` or `node-link`."""
     source: str
     """The file it was read from; `-` for standard input, empty for a graph that was in memory."""
     onnx: OnnxModel | None = None
     """The ONNX model it was read from, if any; only then can results be compiled."""
     training: Differentiated | None = None
-    """The training graph that `checkmate.differentiate` made, if it did."""
+    """The ONNX training graph that `checkmate.differentiate` made, if it did."""
+    torch: TorchProgram | None = None
+    """The PyTorch program it was read from, if any; its results can be compiled too."""
 
     @property
     def name(self) -> str:
@@ -48,6 +51,11 @@ class LoadedGraph:
     def operations(self) -> int:
         """How many operations there are, views included."""
         return len(self.graph.operations)
+
+    @property
+    def can_be_compiled(self) -> bool:
+        """True for models and programs, false for JSON graphs."""
+        return self.onnx is not None or self.torch is not None
 
     @property
     def has_backward_pass(self) -> bool:
@@ -113,7 +121,8 @@ def load(source: Any, *, dims: Mapping[str, int] | None = None, batch_size: int 
     """Load a graph.
 
     `source` is a path, the bytes of a file, an `onnx.ModelProto` or a dict of graph JSON; the format is recognized by the content. `dims`
-    maps symbolic dimensions of an ONNX model to sizes, `batch_size` is the size of the first dimension that is still free.
+    maps symbolic dimensions of a model to sizes, `batch_size` is the size of the first dimension that is still free. A PyTorch program
+    (.pt2) whose outputs have a loss among them is loaded with its backward pass.
     """
     from ..io import load as reading
 
@@ -121,7 +130,7 @@ def load(source: Any, *, dims: Mapping[str, int] | None = None, batch_size: int 
         if isinstance(source, LoadedGraph):
             raise InputError("this graph is already loaded; to load it with other sizes, pass its source")
         loaded = reading.load(source, dims=dims, batch_size=batch_size)
-    return LoadedGraph(loaded.graph, loaded.format, loaded.source, loaded.onnx)
+    return LoadedGraph(loaded.graph, loaded.format, loaded.source, loaded.onnx, torch=loaded.torch)
 
 
 def as_graph(graph: Any) -> LoadedGraph:

@@ -172,11 +172,18 @@ class Result:
         return Schedule(document, self.priced.graph)
 
     def save(self, path: str | PathLike[str]) -> list[Path]:
-        """Write the schedule, or the compiled model if the name ends in `.onnx`, completely or not at all; returns the files written."""
-        return self.save_model(Path(path)) if Path(path).suffix.lower() == ".onnx" else [self.schedule.save(path)]
+        """Write the schedule, or the compiled model if the name ends in `.onnx` or `.pt2`, completely or not at all; returns the files
+        written."""
+        return self.save_model(Path(path)) if Path(path).suffix.lower() in (".onnx", ".pt2") else [self.schedule.save(path)]
 
     def save_model(self, path: Path, anchor: str = "full") -> list[Path]:
         """Write the compiled model, and copy external weights of the original."""
+        if self.priced.loaded.torch is not None:
+            from ..io.formats.atomic import atomic_write
+            from ..io.torch.program_writer import program_bytes
+
+            atomic_write(path, program_bytes(self.priced.loaded.torch, self.core.proof.schedule, self._notes))
+            return [path]
         from ..io.onnx.proto.external import save_model
 
         return list(save_model(self.compile(anchor), path, self._onnx.path))
@@ -190,14 +197,18 @@ class Result:
         from ..io.onnx.compile.anchor_modes import Anchor
         from ..io.onnx.compile.writer import compile_model
 
-        notes = {
+        return compile_model(self._onnx, self.core.proof.schedule, anchor=Anchor(anchor), metadata=self._notes)
+
+    @property
+    def _notes(self) -> dict[str, str]:
+        """What a compiled model says of itself."""
+        return {
             "checkmate.strategy": self.strategy,
             "checkmate.budget_bytes": str(self.budget_bytes),
             "checkmate.reserve_bytes": str(self.priced.reserve),
             "checkmate.peak_bytes": str(self.peak_bytes),
             "checkmate.overhead": repr(self.overhead),
         }
-        return compile_model(self._onnx, self.core.proof.schedule, anchor=Anchor(anchor), metadata=notes)
 
     @property
     def _onnx(self) -> Any:

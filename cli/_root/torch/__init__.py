@@ -29,7 +29,7 @@ __all__ = ["MaxBatch", "Plan", "compile", "max_batch", "plans"]
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ..api.torch_programs import require_torch
+    from ..io.torch_files import require_torch
 
     require_torch()
     found = getattr(import_module(_PLACES[name], __name__), name)
