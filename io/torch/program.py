@@ -41,7 +41,7 @@ _FORMATS = {1: torch.contiguous_format, 2: torch.channels_last, 3: torch.channel
 _FORBIDDEN = ("filename", "path")
 """Arguments of operators that open files."""
 _MANY = {"split", "split_with_sizes", "unbind", "chunk", "tensor_split", "unsafe_split", "unsafe_chunk", "unsafe_split_with_sizes"}
-MOST_PARTS = 100_000
+MOST_PARTS = 10_000
 """Tensors that one operator may return."""
 
 
@@ -174,15 +174,13 @@ def _resolve(call: Call, where: str) -> Any:
 def _check_parts(call: Call, arguments: Sequence[Any]) -> None:
     """A few bytes of JSON can ask for a tensor to be split into billions."""
     name = call.target.split(".")[-2] if call.target.count(".") >= 3 else ""
-    if name not in _MANY or not arguments or not isinstance(arguments[0], torch.Tensor):
-        return
-    declared = sum(len(output) if isinstance(output, tuple) else 1 for output in call.outputs)
-    largest = max(arguments[0].shape, default=1)
-    if declared > MOST_PARTS or (
-        isinstance(largest, int) and largest > MOST_PARTS and declared * 10 < largest and name in ("unbind", "split")
-    ):
-        size = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], int) else 1
-        if largest // max(size, 1) > MOST_PARTS:
+    if name in _MANY and arguments and isinstance(arguments[0], torch.Tensor):
+        largest = max(arguments[0].shape, default=1)
+        size = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], int) and "unbind" not in name else 1
+        parts = size if "chunk" in name or name == "tensor_split" else largest // max(size, 1)
+        if isinstance(arguments[1] if len(arguments) > 1 else None, list):
+            parts = len(arguments[1])
+        if parts > MOST_PARTS:
             raise InputError(f"{call.where}: splits a tensor into more than {MOST_PARTS} parts")
 
 

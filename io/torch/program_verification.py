@@ -75,7 +75,7 @@ def _outputs(report: Mapping[str, Any]) -> Check:
     figures = {"compared": compared, "equal": same, "tracing_difference": apart or 0.0}
     summary = f"{same} of {compared} bit-identical"
     if apart is not None and apart <= CLOSE:
-        summary += f" to eager mode, the others to the program as torch traces it, which differs from it by {apart:.1g} of its largest number"
+        summary += f" to eager mode, the others to the program as torch traces it, which is {apart:.1g} of its largest number away"
         return Check("outputs", Outcome.PASSED, summary, (), figures)
     details = [f"{name} is missing" if name in report["missing"] else f"{name} differs" for name in different]
     return Check("outputs", Outcome.FAILED if different else Outcome.PASSED, summary, tuple(details[:MOST_DETAILS]), figures)
