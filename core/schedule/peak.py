@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..model.bounding import bounding_problem, in_place_credits
-from ..model.memory_model import MemoryModel
 from ..model.problem import Problem
 from .schedule import Schedule, expand
 from .sequence import Profile, profile
