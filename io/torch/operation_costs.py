@@ -123,7 +123,8 @@ def _assembled(traced: TracedGraph, keys: dict[int, Any], results: dict[Any, _Me
             estimated[operation.kind] = None
             found = _Measured(max((operation.work.moved_bytes or 0) / max(rate, 1.0), LEAST_SECONDS), operation.workspace)
         costs[operation.name] = found.seconds
-        workspace[operation.name] = found.workspace if number in keys else operation.workspace
+        if number in keys:
+            workspace[operation.name] = found.workspace
     comment = f"torch {torch.__version__}, {traced.device.type}, {torch.get_num_threads()} threads"
     return OperationCosts(
         CostsFile("measured", "s", costs, workspace, comment), sum(each is not None for each in results.values()), seconds, tuple(estimated)
