@@ -2,8 +2,8 @@
 
     python benchmarks/bounds.py [--programs 10000] [--first 0]
 
-Random graphs, training chains and training graphs, as the tests draw them (`tests/core/milp/test_any_order.py` has a sample). For each graph
-some breakpoints, and programs with integers and without, with cuts and without, presolved. Exits 1 if a bound is above the optimum.
+Random graphs, training chains and training graphs, as the tests draw them (`tests/core/milp/test_any_order.py` has a sample). For each
+graph some breakpoints, and programs with integers and without, with cuts and without, presolved. Exits 1 if a bound is above the optimum.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The evaluation of the Checkmate paper (Jain et al., MLSys 2020), made again: one Markdown table each, beside the published figures.
 
-    python benchmarks/paper.py --graphs ../shared/graphs [--tables proofs,figure5,table2,figure6,integrality] [--time-limit 60] [--points 16]
+    python benchmarks/paper.py --graphs ../shared/graphs [--tables proofs,figure5,table2,...] [--time-limit 60] [--points 16]
 
 Figure 5 and Table 2 are sweeps of the published graphs in their own order and costs; Figure 6 searches the largest batch of networks built
 by paper_networks.py, in FLOPs and by the paper's memory model. All goes through the command line, and what is finished is kept in --work:

@@ -18,16 +18,27 @@ from .formats.strict_json import describe, quote
 
 if TYPE_CHECKING:
     from .onnx.read.reader import OnnxModel
+    from .torch.program_graph import TorchProgram
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A graph, and the model it was read from, if any."""
+
+    graph: Graph
+    onnx: OnnxModel | None = None
+    torch: TorchProgram | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A graph and its origin, and the ONNX model it was read from, if any."""
+    """A graph and its origin, and the ONNX model or PyTorch program it was read from, if any."""
 
     graph: Graph
     format: str
     source: str
     onnx: OnnxModel | None = None
+    torch: TorchProgram | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +60,7 @@ class Format:
     """A file format: how to recognize it by its content, and how to read it."""
 
     detect: Callable[[Content], bool]
-    read: Callable[[Content, Sizes], tuple[Graph, OnnxModel | None]]
+    read: Callable[[Content, Sizes], Read]
 
 
 def load(
@@ -77,8 +88,8 @@ def load(
         content = Content.from_path(Path(source))
     for name, candidate in FORMATS.items():
         if candidate.detect(content):
-            graph, onnx = candidate.read(content, sizes)
-            return Loaded(graph, name, "" if isinstance(source, (bytes, Mapping)) else str(source), onnx)
+            read = candidate.read(content, sizes)
+            return Loaded(read.graph, name, "" if isinstance(source, (bytes, Mapping)) else str(source), read.onnx, read.torch)
     raise InputError(f"{content.where}: {_unrecognized(content)}")
 
 
@@ -86,10 +97,10 @@ def _json(parse: Callable[[object, str], Graph], detect: Callable[[dict[str, obj
     def detected(content: Content) -> bool:
         return content.is_json and isinstance(content.document, dict) and detect(content.document)
 
-    def read(content: Content, sizes: Sizes) -> tuple[Graph, OnnxModel | None]:
+    def read(content: Content, sizes: Sizes) -> Read:
         if sizes.given:
-            raise InputError(f"{content.where}: JSON graphs have fixed sizes; --dim and --batch-size are for ONNX models")
-        return parse(content.document, content.where), None
+            raise InputError(f"{content.where}: JSON graphs have fixed sizes; --dim and --batch-size are for models")
+        return Read(parse(content.document, content.where))
 
     return Format(detected, read)
 
@@ -109,26 +120,39 @@ def is_onnx(content: Content) -> bool:
     return tag & 7 in (0, 2) and tag >> 3 in _MODEL_FIELDS and any(byte < 32 and byte not in b"\t\n\r\f" for byte in head)
 
 
-def _read_onnx(content: Content, sizes: Sizes) -> tuple[Graph, OnnxModel | None]:
+def _read_onnx(content: Content, sizes: Sizes) -> Read:
     from .onnx.read.reader import read_onnx
 
     name = Path(content.where).stem
     source = content.path or content.received or b""
     model = read_onnx(source, name=name, dims=sizes.dims, batch_size=sizes.batch_size, threads=sizes.threads)
-    return model.graph, model
+    return Read(model.graph, model)
+
+
+def is_torch(content: Content) -> bool:
+    """A zip file; whether it is a PyTorch program is said when it is read."""
+    return content.head.startswith(b"PK\x03\x04")
+
+
+def _read_torch(content: Content, sizes: Sizes) -> Read:
+    from .torch_files import read_torch_program
+
+    program = read_torch_program(content, sizes.dims, sizes.batch_size)
+    return Read(program.traced.graph, torch=program)
 
 
 FORMATS: Mapping[str, Format] = {
     "checkmate-graph": _json(parse_graph, _is_our_graph),
     "node-link": _json(parse_node_link, looks_like_node_link),
     "onnx": Format(is_onnx, _read_onnx),
+    "torch": Format(is_torch, _read_torch),
 }
 """All formats, in the order in which they are tried. To add one, add a line."""
 
 
 def _unrecognized(content: Content) -> str:
     if not content.is_json:
-        return "neither JSON nor an ONNX model"
+        return "neither JSON nor an ONNX model nor a PyTorch program (.pt2)"
     document = content.document
     if not isinstance(document, dict):
         return f"expected a graph (an object {{...}}), found {describe(document)}"

@@ -77,14 +77,16 @@ _PLACES = {
 }
 """The module of each public name. It is imported when the name is first used, so that `import checkmate` is fast."""
 
-__all__ = ["__version__", *_PLACES]
+__all__ = ["__version__", "torch", *_PLACES]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "torch":
+        return import_module(".torch", __name__)
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(import_module(_PLACES[name], __name__), name)
     globals()[name] = found
     return found

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...api.training import differentiate_model
+from ...api.training import differentiate as make_training_graph
+from ...api.training import differentiate_model, is_torch_source, save_training_program
 from ...core.errors import InputError
 from ...core.model.units import count, format_bytes
 from ..console import Console
@@ -59,7 +60,8 @@ def differentiate(
     """Make a training graph from MODEL: a loss, and its gradients with respect to every parameter.
 
     Parameters become inputs, so that a training loop can feed updated values; their initial values are written next to the model.
-    The graph has standard ONNX operators only, for onnxruntime and 'checkmate solve'. MODEL is an ONNX model; - is stdin.
+    The graph has standard ONNX operators only, for onnxruntime and 'checkmate solve'. MODEL is an ONNX model; - is stdin. A PyTorch program
+    (.pt2) becomes a program that returns its loss and a dict of gradients; its parameters stay in the file.
     """
     if list_operators:
         _list(console)
@@ -68,6 +70,9 @@ def differentiate(
         raise InputError("missing MODEL: name an ONNX model, or use --list to see the operators that have a gradient")
     if not training.wanted:
         raise InputError("missing loss: add --loss cross-entropy, mse or bce-with-logits, or --loss-output NAME")
+    if is_torch_source(model):
+        _differentiate_program(console, model, output, training, dict(dim), batch_size)
+        return
     target = _target(model, output)
     values = values_file(target)
     check_destinations([target, values], model)
@@ -82,17 +87,42 @@ def differentiate(
         show_facts(shown(made.graph.model.graph.name), _facts(made, model, written))
 
 
-def _target(source: str, output: str | None) -> Path:
-    stem = "model" if source == "-" else Path(source).name.removesuffix(".onnx")
+def _differentiate_program(
+    console: Console, model: str, output: str | None, training: TrainingRequest, dims: dict[str, int], batch_size: int | None
+) -> None:
+    """The same for a PyTorch program: one file, with its backward pass."""
+    target = _target(model, output, ".train.pt2")
+    check_destinations([target], model)
+    loaded = make_training_graph(model, dims=dims, batch_size=batch_size, **training.options)
+    make_folders([target])
+    written = save_training_program(loaded, target)
+    operations = loaded.graph.operations
+    forward = sum(not operation.backward for operation in operations)
+    gradients = sum(spec.kind == "gradient" for spec in loaded.torch.outputs) if loaded.torch is not None else 0
+    if console.json:
+        fields = {"format": "checkmate-differentiate", "version": 1, "status": "ok", "source": model, "nodes": len(operations)}
+        console.emit_json({**fields, "forward_nodes": forward, "gradients": gradients, "outputs": [str(written)]})
+    elif not console.quiet:
+        facts = [
+            Fact("program", source_name(model), count(forward, "forward operation")),
+            Fact("training graph", count(len(operations), "operation"), f"{len(operations) - forward} for the backward pass", "bold"),
+            Fact("outputs", "loss", count(gradients, "gradient")),
+            Fact("written", shown(str(written)), "", "cyan"),
+        ]
+        show_facts(shown(loaded.name), facts)
+
+
+def _target(source: str, output: str | None, suffix: str = TRAINING_SUFFIX) -> Path:
+    stem = "model" if source == "-" else Path(source).name.removesuffix(".onnx").removesuffix(".pt2")
     if output is None:
-        return Path(stem + TRAINING_SUFFIX)
+        return Path(stem + suffix)
     if output == "-":
         raise InputError(
             "the training graph cannot be written to stdout, because its parameter values are a second file; name a file with -o"
         )
     if output.endswith(("/", os.sep)) or Path(output).is_dir():
-        return Path(output) / (stem + TRAINING_SUFFIX)
-    return Path(output if output.endswith(".onnx") else output + TRAINING_SUFFIX)
+        return Path(output) / (stem + suffix)
+    return Path(output if output.endswith(Path(suffix).suffix) else output + suffix)
 
 
 def _list(console: Console) -> None:

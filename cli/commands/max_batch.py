@@ -98,8 +98,8 @@ def max_batch(
     """Find the largest batch of GRAPH that fits the budget, for each strategy.
 
     A size counts if the strategy has a verified schedule that fits and costs at most the ideal cost plus one forward pass (--overhead).
-    The time limit applies to each size tried. GRAPH is an ONNX model with a free dimension: a training graph or, with --loss, a forward
-    model.
+    The time limit applies to each size tried. GRAPH is an ONNX model or a PyTorch program with a free dimension: a training graph or, with
+    --loss, a forward model.
     """
     if output == "-":
         raise InputError("-o - is not supported: name a folder, a schedule.json or a prefix; --json prints the figures on stdout")
@@ -163,6 +163,7 @@ def _write(answers: MaxBatch, destinations: Destinations, progress: Progress) ->
     result = answers.result()
     if result is None:
         return []
+    destinations = destinations.for_model(result.priced.loaded)
     beside = training_files(destinations.model) if result.priced.loaded.training and destinations.model else ()
     check_destinations([*destinations.paths, *beside], answers.model.source)
     return write_results(result, destinations, training=beside)
@@ -197,7 +198,7 @@ def _fields(answers: MaxBatch, written: list[Path]) -> dict[str, Any]:
         "format": "checkmate-max-batch",
         "version": 1,
         "status": _status(answers),
-        "graph": {"name": answers.name, "source": answers.model.source, "format": "onnx"},
+        "graph": {"name": answers.name, "source": answers.model.source, "format": answers.format},
         "dimension": answers.dimension,
         "budget_bytes": answers.budget_bytes,
         "allowed_overhead": answers.allowance.text,

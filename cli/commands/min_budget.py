@@ -89,8 +89,7 @@ def _destinations(loaded: LoadedGraph, output: str | None, no_onnx: bool) -> Des
     if output is None:
         return None
     chosen = choose_destinations(loaded.source, output)
-    if loaded.onnx is None or no_onnx:
-        chosen = chosen.without_model()
+    chosen = chosen.without_model() if no_onnx else chosen.for_model(loaded)
     check_destinations(chosen.paths, loaded.source)
     check_model_can_be_written(loaded, chosen)
     return chosen

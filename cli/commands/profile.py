@@ -81,10 +81,10 @@ def profile(
     memory: int | None,
     output: str | None,
 ) -> None:
-    """Measure the time and the workspace of every operation of MODEL, an ONNX model.
+    """Measure the time and the workspace of every operation of MODEL, an ONNX model or a PyTorch program.
 
-    Writes a costs file for 'checkmate solve --costs'. Inputs and missing weights are generated. A model that is too large for the
-    memory is profiled in pieces.
+    Writes a costs file for 'checkmate solve --costs'. Inputs and missing weights are generated. An ONNX model that is too large for the
+    memory is profiled in pieces; of a PyTorch program, each distinct operation is measured by itself.
     """
     if output == "-" and console.json:
         raise InputError("--json and -o - both write to stdout; choose one, or name a file with -o")
@@ -105,6 +105,8 @@ def profile(
         save_costs(result, target)
     if not result.workspace_measured:
         console.note(f"note: onnxruntime {result.version} does not report workspace; install 1.23 or newer to measure it")
+    if result.estimated:
+        console.note(f"note: operations of {count(len(result.estimated), 'kind')} could not be measured: {', '.join(result.estimated[:3])}")
     if console.json:
         console.emit_json(_fields(result, provider, repeat, target))
     elif not console.quiet:
@@ -112,7 +114,7 @@ def profile(
 
 
 def costs_file(model: str, output: str | None) -> Path:
-    stem = Path(model).name.removesuffix(".onnx")
+    stem = Path(model).name.removesuffix(".onnx").removesuffix(".pt2")
     if output is None:
         return Path(stem + COSTS_SUFFIX)
     return Path(output) / (stem + COSTS_SUFFIX) if output.endswith("/") or Path(output).is_dir() else Path(output)
@@ -129,7 +131,7 @@ def _fields(result: ProfileResult, provider: str, repeat: int, target: Path | No
         "format": "checkmate-profile",
         "version": 1,
         "status": "ok",
-        "onnxruntime": result.version,
+        result.runtime: result.version,
         "provider": provider,
         "threads": result.threads,
         "repeat": repeat,
@@ -150,7 +152,7 @@ def _show(result: ProfileResult, provider: str, repeat: int, target: Path | None
     facts = [
         Fact("time", format_cost(total, "s"), f"{count(len(costs), 'operation')}, shortest of {count(repeat, 'run')}{pieces}", "bold"),
         Fact("workspace", exact_bytes(workspace), f"largest, of operation {shown(name)!r}" if name else ""),
-        Fact("machine", provider, f"onnxruntime {result.version}, {count(result.threads, 'thread')}"),
+        Fact("machine", provider, f"{result.runtime} {result.version}, {count(result.threads, 'thread')}"),
         *([Fact("written", shown(str(target)), "", "cyan")] if target else []),
     ]
     show_facts(shown(graph.name), facts, stream)

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         ),
         ("checkmate solve model.onnx --budget 8GB --profile --verify", "measure the costs first, and run the compiled model afterwards"),
         ("checkmate solve model.onnx --budget 8GB --report report.html", "also write an HTML page about the schedule"),
+        ("checkmate solve model.pt2 --budget 8GB --profile", "a PyTorch program, with measured costs; writes model.remat.pt2"),
         ("checkmate solve graph.json --budget 8GiB --strategy chen-greedy --json", "one baseline, for a script"),
         ("cat graph.json | checkmate solve - --budget 2e9 -o - > schedule.json", "read the graph from stdin, write the schedule to stdout"),
     ],
@@ -98,7 +99,7 @@ if TYPE_CHECKING:
     "--output",
     group=OUTPUT,
     metavar="PATH",
-    help="A folder, a schedule.json, a model.onnx, a prefix, or - for the schedule on stdout.",
+    help="A folder, a schedule.json, a model.onnx or .pt2, a prefix, or - for the schedule on stdout.",
 )
 @option("--no-onnx", group=OUTPUT, is_flag=True, help="Write the schedule only, no model.")
 @option(
@@ -134,9 +135,9 @@ def solve(
 ) -> ExitCode:
     """Find the cheapest schedule of GRAPH that fits the budget.
 
-    Writes model.schedule.json and, for ONNX input, model.remat.onnx into the current folder. Nothing is written unless the schedule fits
-    and the independent verifier has passed it.
-    GRAPH is an ONNX model, a checkmate JSON graph or networkx node-link JSON; - is stdin.
+    Writes model.schedule.json and, for a model, model.remat.onnx or model.remat.pt2 into the current folder. Nothing is written unless the
+    schedule fits and the independent verifier has passed it.
+    GRAPH is an ONNX model, a PyTorch program (.pt2), a checkmate JSON graph or networkx node-link JSON; - is stdin.
     """
     if output == "-" and console.json:
         raise InputError("--json and -o - both write to stdout; choose one, or name a file with -o")
@@ -156,8 +157,7 @@ def solve(
             progress.announce(note)
         measured = _measure(loaded, progress) if besides.profile else None
         priced = request.price(loaded, None if measured is None else measured.costs)
-        if loaded.onnx is None or no_onnx:
-            destinations = destinations.without_model()
+        destinations = destinations.without_model() if no_onnx else destinations.for_model(loaded)
         beside = training_files(destinations.model) if loaded.training and destinations.model else ()
         besides.require_model(destinations)
         costs_path = besides.costs_file(destinations)
@@ -167,8 +167,8 @@ def solve(
         problem = priced.at(budget)
         if counting.count is Count.TENSORS:
             priced.require_possible(problem)
-        if loaded.onnx is None and not no_onnx:
-            console.detail("the input is not an ONNX model, so no ONNX model is written")
+        if not loaded.can_be_compiled and not no_onnx:
+            console.detail("the input is a JSON graph, so no model is written")
         if model_path:
             formulation = solving.settings.formulation
             progress.begin(f"writing the {formulation} model to {shown(str(model_path))}")
@@ -211,8 +211,8 @@ def solve(
 
 
 def _measure(loaded: LoadedGraph, progress: Progress) -> ProfileResult:
-    if loaded.onnx is None:
-        raise InputError("--profile needs an ONNX model, because it runs the model; leave it out for a JSON graph")
+    if not loaded.can_be_compiled:
+        raise InputError("--profile needs a model, because it runs the model; leave it out for a JSON graph")
     progress.begin("profiling")
     return profile(loaded, on_progress=progress.share)
 

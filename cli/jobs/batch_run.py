@@ -161,7 +161,7 @@ class Batch:
         priced = self._priced(job)
         options = job.options
         problem = priced.at(options.budget)
-        destinations = job.destinations(with_model=priced.loaded.onnx is not None)
+        destinations = job.destinations(with_model=True).for_model(priced.loaded)
         check_destinations([*destinations.paths, *_beside(priced, destinations)], job.source)
         check_model_can_be_written(priced.loaded, destinations)
         priced.require_possible(problem)

@@ -145,7 +145,7 @@ def _options(entry: JobEntry, values: dict[str, Any]) -> JobOptions:
 
 def _name(entry: JobEntry, template: str, graph: Path, options: JobOptions) -> str:
     stem = graph.name
-    for suffix in (".onnx", ".json", ".pb"):
+    for suffix in (".onnx", ".json", ".pb", ".pt2"):
         stem = stem.removesuffix(suffix) or stem
     parts = {
         "graph": stem,

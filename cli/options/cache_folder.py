@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 
 import click
 
 from .command import option
 from .shared import GENERAL
-
-
-def default_cache_folder() -> Path:
-    """The cache folder of the platform."""
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "checkmate"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "checkmate" / "Cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "checkmate"
-
 
 cache_option = option(
     "--cache",
@@ -32,4 +20,6 @@ cache_option = option(
 
 
 def cache_folder_of(given: str | None) -> Path:
+    from ...io.formats.result_cache import default_cache_folder
+
     return default_cache_folder() if given is None else Path(given)

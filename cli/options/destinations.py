@@ -6,10 +6,12 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ...api.graph import LoadedGraph
 from ...core.errors import InputError
 
 SCHEDULE_SUFFIX = ".schedule.json"
 MODEL_SUFFIX = ".remat.onnx"
+TORCH_SUFFIX = ".remat.pt2"
 REPORT_SUFFIX = ".report.html"
 
 
@@ -28,9 +30,26 @@ class Destinations:
     def without_model(self) -> Destinations:
         return replace(self, model=None)
 
+    def for_model(self, loaded: LoadedGraph) -> Destinations:
+        """The same for the kind of model that was loaded: a PyTorch program is compiled to one, a JSON graph to none."""
+        if self.model is None or not loaded.can_be_compiled:
+            return self.without_model()
+        if loaded.torch is None:
+            if self.model.suffix == ".pt2":
+                raise InputError(f"{str(self.model)!r}: an ONNX model is compiled to an ONNX model; choose a name that ends in .onnx")
+            return self
+        if not self.model.name.endswith((MODEL_SUFFIX, ".pt2")):
+            raise InputError(f"{str(self.model)!r}: a PyTorch program is compiled to one; choose a name that ends in .pt2")
+        return replace(self, model=Path(str(self.model).removesuffix(MODEL_SUFFIX).removesuffix(".pt2") + _kept(self.model)))
+
+
+def _kept(model: Path) -> str:
+    """The suffix of a compiled program: as the user wrote it, or ours."""
+    return TORCH_SUFFIX if model.name.endswith(MODEL_SUFFIX) else ".pt2"
+
 
 def choose_destinations(source: str, output: str | None) -> Destinations:
-    """`-o` is a folder, a schedule.json, a model.onnx, a prefix or `-`. By default, outputs are named after the input."""
+    """`-o` is a folder, a schedule.json, a model.onnx or .pt2, a prefix or `-`. By default, outputs are named after the input."""
     if output == "-":
         return Destinations(None, None, to_stdout=True)
     stem = stem_of(source)
@@ -42,8 +61,8 @@ def choose_destinations(source: str, output: str | None) -> Destinations:
         return Destinations(Path(output), None)
     elif output.endswith(".json"):
         schedule, model = Path(output), Path(_without(output, (SCHEDULE_SUFFIX, ".json")) + MODEL_SUFFIX)
-    elif output.endswith(".onnx"):
-        schedule, model = Path(_without(output, (MODEL_SUFFIX, ".onnx")) + SCHEDULE_SUFFIX), Path(output)
+    elif output.endswith((".onnx", ".pt2")):
+        schedule, model = Path(_without(output, (MODEL_SUFFIX, TORCH_SUFFIX, ".onnx", ".pt2")) + SCHEDULE_SUFFIX), Path(output)
     else:
         schedule, model = Path(output + SCHEDULE_SUFFIX), Path(output + MODEL_SUFFIX)
     return Destinations(schedule, model)
@@ -51,7 +70,7 @@ def choose_destinations(source: str, output: str | None) -> Destinations:
 
 def stem_of(source: str) -> str:
     """The start of the names of outputs."""
-    return "graph" if source == "-" else _without(Path(source).name, (".onnx", ".json", ".pb"))
+    return "graph" if source == "-" else _without(Path(source).name, (".onnx", ".json", ".pb", ".pt2"))
 
 
 def report_path(schedule: str, output: str | None) -> Path:

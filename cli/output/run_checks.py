@@ -16,7 +16,7 @@ _STYLES = {"passed": "green", "failed": "bold red", "skipped": "yellow"}
 
 def verification_fields(verification: Verification) -> dict[str, Any]:
     return {
-        "onnxruntime": verification.version,
+        verification.runtime: verification.version,
         "budget_bytes": verification.budget,
         "checks": [_check_fields(check) for check in verification.checks],
     }
@@ -38,7 +38,7 @@ def show_verification(verification: Verification, compiled: str) -> None:
     style = "bold green" if verification.passed else "bold red"
     show_facts(
         shown(compiled),
-        [Fact("verdict", verdict, "", style), Fact("model", shown(compiled), f"onnxruntime {verification.version}")],
+        [Fact("verdict", verdict, "", style), Fact("model", shown(compiled), f"{verification.runtime} {verification.version}")],
     )
     show_checks(verification)
 

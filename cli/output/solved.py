@@ -68,7 +68,7 @@ def _session_fields(result: Result, memory: ProcessMemory | None) -> dict[str, A
 
 def note_if_forward_only(console: Console, loaded: LoadedGraph) -> None:
     """A user who passes a forward model may have forgotten --loss."""
-    if loaded.onnx is not None and not loaded.has_backward_pass:
+    if loaded.can_be_compiled and not loaded.has_backward_pass:
         console.note(
             "note: this model has no backward pass and was solved as it is; to train it within the budget, add --loss cross-entropy"
         )

@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .graph import Operation
-from .memory_model import MemoryModel
 from .problem import Problem, buffers
 
 
@@ -41,7 +40,7 @@ def bounding_problem(problem: Problem) -> Problem:
 
 def in_place_credits(problem: Problem) -> tuple[int, ...]:
     """Bytes of its outputs that each operation may write over inputs, at most."""
-    if problem.memory_model is MemoryModel.GENERIC:
+    if not problem.memory_model.overwrites:
         return (0,) * problem.count
     owners, outputs = buffers(problem.graph), frozenset(problem.graph.outputs)
     return tuple(
@@ -52,7 +51,7 @@ def in_place_credits(problem: Problem) -> tuple[int, ...]:
 
 def overwritable_bytes(problem: Problem, operation: Operation, owners: list[int | None], outputs: frozenset[int]) -> int:
     """At most so many bytes of its outputs can lie where its inputs were. A graph output gets a buffer of its own when made last."""
-    if problem.memory_model is MemoryModel.GENERIC:
+    if not problem.memory_model.overwrites:
         return 0
     values = problem.graph.values
     targets: set[int] = set()

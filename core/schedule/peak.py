@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..model.bounding import bounding_problem, in_place_credits
-from ..model.memory_model import MemoryModel
 from ..model.problem import Problem
 from .schedule import Schedule, expand
 from .sequence import Profile, profile
@@ -19,7 +18,7 @@ from .simulate import Simulation, simulate
 def keep_all_profile(problem: Problem) -> Profile:
     """The profile of computing every operation once, in the order of the graph, with the memory model of the problem."""
     everything = range(problem.count)
-    if problem.memory_model is MemoryModel.GENERIC:
+    if not problem.memory_model.overwrites:
         return profile(problem, everything)
     schedule, simulation = _simulated(problem, everything)
     operations = problem.graph.operations

@@ -15,7 +15,6 @@ from ..engine.strategies import get_strategy
 from ..events import Event, Watch
 from ..milp.stages import liveness_entries, repeated_runs
 from ..model.floors import Floor, feasibility_floor, least_memory
-from ..model.memory_model import MemoryModel
 from ..model.problem import Problem
 from ..model.transforms.permute import in_original, in_permuted, permuted
 from ..model.units import format_bytes
@@ -199,7 +198,7 @@ class _Smallest:
 
 def taken(problem: Problem, sequence: tuple[int, ...]) -> int:
     """The peak of a sequence with the memory model of the problem."""
-    if problem.memory_model is MemoryModel.GENERIC:
+    if not problem.memory_model.overwrites:
         return profile(problem, sequence).peak
     reserve = problem.base - problem.graph.fixed_bytes
     return simulate(problem.graph, problem.costs, expand(problem, sequence), reserve=reserve, memory_model=problem.memory_model).peak_bytes
@@ -208,6 +207,4 @@ def taken(problem: Problem, sequence: tuple[int, ...]) -> int:
 def _says_all(problem: Problem) -> bool:
     """True if problem and graph need the same memory: no output may overwrite an input, and no view reads more than one value."""
     operations = problem.graph.operations
-    return problem.memory_model is MemoryModel.GENERIC and not any(
-        operation.view and len(set(operation.inputs)) > 1 for operation in operations
-    )
+    return not problem.memory_model.overwrites and not any(operation.view and len(set(operation.inputs)) > 1 for operation in operations)

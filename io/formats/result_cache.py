@@ -12,6 +12,7 @@ import json
 import os
 import re
 import stat
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -58,16 +59,24 @@ class Stored:
     """Seconds since the epoch."""
 
 
+def default_cache_folder() -> Path:
+    """The cache folder of the platform."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "checkmate"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "checkmate" / "Cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "checkmate"
+
+
+def digest_key(content: Mapping[str, object]) -> str:
+    """64 hexadecimal digits: the name of an entry whose result depends on this content and on nothing else."""
+    return hashlib.sha256(_canonical({"cache": VERSION, **content})).hexdigest()
+
+
 def cache_key(task: Task, version: str) -> str:
     """64 hexadecimal digits: a digest of the graph, its costs and pins, the budget, all options and the version of checkmate."""
-    content = {
-        "cache": VERSION,
-        "checkmate": version,
-        "problem": problem_digest(task.problem),
-        "budget": task.problem.budget,
-        "options": task.options,
-    }
-    return hashlib.sha256(_canonical(content)).hexdigest()
+    problem = task.problem
+    return digest_key({"checkmate": version, "problem": problem_digest(problem), "budget": problem.budget, "options": task.options})
 
 
 class Cache:

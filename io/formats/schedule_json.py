@@ -34,8 +34,8 @@ _STATUSES = (Status.OPTIMAL, Status.FEASIBLE)
 _DERIVED = ("ideal_cost", "overhead", "gap", "recomputed", "recomputations", "plan")
 _KEYS = (
     *("format", "version", "graph", "strategy", "status", "stop", "budget_bytes", "reserve_bytes", "peak_bytes", "keep_all_peak_bytes"),
-    *("runtime", "cost", "ideal_cost", "overhead", "bound", "gap", "bound_scope", "bound_runtime", "any_bound", "recomputed", "recomputations"),
-    *("seed", "session", "provenance", "versions", "run", "costs", "plan", "steps", "definition"),
+    *("runtime", "cost", "ideal_cost", "overhead", "bound", "gap", "bound_scope", "bound_runtime", "any_bound"),
+    *("recomputed", "recomputations", "seed", "session", "provenance", "versions", "run", "costs", "plan", "steps", "definition"),
 )
 
 

@@ -48,11 +48,14 @@ class ProfileOptions:
 class ProfileResult:
     costs: CostsFile
     version: str
-    """Of onnxruntime."""
+    """Of the runtime."""
     threads: int
     pieces: int
     """The number of pieces the model was split into; 1 if it was not split."""
     workspace_measured: bool
+    runtime: str = "onnxruntime"
+    estimated: tuple[str, ...] = ()
+    """Kinds of operations that could not be measured."""
 
 
 def profile_model(

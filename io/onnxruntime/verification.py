@@ -50,9 +50,10 @@ class Verification:
     """The results of all checks."""
 
     version: str
-    """Of onnxruntime."""
+    """Of the runtime."""
     budget: int | None
     checks: tuple[Check, ...]
+    runtime: str = "onnxruntime"
 
     @property
     def passed(self) -> bool:

@@ -15,13 +15,12 @@ import pytest
 from batch_files import run_batch, small_batch, write_jobs
 from cli_runs import Ran, files_in, run, write_chain
 
-from checkmate.cli.options.cache_folder import default_cache_folder
 from checkmate.core.model.costs import unit_costs
 from checkmate.core.model.graph import pin
 from checkmate.core.model.memory_model import MemoryModel
 from checkmate.core.model.problem import build_problem
 from checkmate.core.settings import Settings
-from checkmate.io.formats.result_cache import Cache, cache_key
+from checkmate.io.formats.result_cache import Cache, cache_key, default_cache_folder
 from checkmate.io.formats.task_json import Task
 from checkmate.io.load import load
 

@@ -247,6 +247,26 @@ LARGEST_MODEL = 200_000
 OPERATORS = tuple(sorted({schema.name for schema in defs.get_all_schemas_with_history() if schema.domain == ""}))
 
 
+def damaged_program(good: bytes, draw: random.Random) -> bytes:
+    """A PyTorch program: an archive whose JSON is damaged in most cases, its bytes in some."""
+    if draw.random() < 0.15:
+        return damaged_bytes(good, draw)
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(good)) as archive, zipfile.ZipFile(made, "w") as out:
+        names = archive.namelist()
+        json_names = [name for name in names if name.endswith(".json")]
+        model = next(name for name in json_names if name.endswith("models/model.json"))
+        victim = model if draw.random() < 0.85 else draw.choice(json_names)
+        for name in names:
+            data = archive.read(name)
+            if name == victim:
+                data = damaged_json(json.loads(data), draw)
+            elif draw.random() < 0.01:
+                continue
+            out.writestr(name, data)
+    return made.getvalue()
+
+
 def damaged_model(model: ModelProto, draw: random.Random) -> bytes:
     """A model with some of its fields changed; now and then bytes too."""
     if draw.random() < 0.25:

@@ -65,7 +65,7 @@ def random_problem(seed: int, most: int = 7, plain: bool = False) -> Problem:
 
 
 def random_training(seed: int, *, in_place: bool = False) -> Problem:
-    """Two or three layers and their gradients. A gradient of a weight may be made in steps, by operations of its own: presolve merges those."""
+    """Two or three layers and their gradients. Gradients of weights may be made in steps, which presolve merges."""
     rng = random.Random(f"training {seed}")
     specs: list[OperationSpec] = []
     outputs: list[str] = []

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from ..io.formats.costs_json import CostsFile
     from ..io.onnx.differentiate.training_files import Differentiated
     from ..io.onnx.read.reader import OnnxModel
+    from ..io.torch.program_graph import TorchProgram
     from .pricing import CostsChoice, PricedGraph
 
+TORCH = "torch"
+"""The format of PyTorch programs, in files and in memory."""
 Source = "str | os.PathLike[str] | bytes | ModelProto | Mapping[str, Any]"
 
 
@@ -30,13 +33,15 @@ class LoadedGraph:
     graph: Graph
     """Operations and values, the same for every format."""
     format: str
-    """`onnx`, `checkmate-graph` or `node-link`."""
+    """`onnx`, `torch`, `checkmate-graph` or `node-link`."""
     source: str
     """The file it was read from; `-` for standard input, empty for a graph that was in memory."""
     onnx: OnnxModel | None = None
     """The ONNX model it was read from, if any; only then can results be compiled."""
     training: Differentiated | None = None
-    """The training graph that `checkmate.differentiate` made, if it did."""
+    """The ONNX training graph that `checkmate.differentiate` made, if it did."""
+    torch: TorchProgram | None = None
+    """The PyTorch program it was read from, if any; its results can be compiled too."""
 
     @property
     def name(self) -> str:
@@ -46,6 +51,11 @@ class LoadedGraph:
     def operations(self) -> int:
         """How many operations there are, views included."""
         return len(self.graph.operations)
+
+    @property
+    def can_be_compiled(self) -> bool:
+        """True for models and programs, false for JSON graphs."""
+        return self.onnx is not None or self.torch is not None
 
     @property
     def has_backward_pass(self) -> bool:
@@ -58,7 +68,9 @@ class LoadedGraph:
 
     @property
     def memory_model(self) -> MemoryModel:
-        """The default memory model: onnxruntime's for models that it can run."""
+        """The default memory model: that of the runtime that runs the model."""
+        if self.format == TORCH:
+            return MemoryModel.TORCH
         return MemoryModel.GENERIC if self.onnx is None else MemoryModel.ONNXRUNTIME
 
     @property
@@ -116,9 +128,9 @@ def load(
     """Load a graph.
 
     `source` is a path, the bytes of a file, an `onnx.ModelProto` or a dict of graph JSON; the format is recognized by the content. `dims`
-    maps symbolic dimensions of an ONNX model to sizes, `batch_size` is the size of the first dimension that is still free.
-    `session_threads` is the number of threads of the onnxruntime session that will run the model, by default that of this machine: some
-    operators need workspace for each thread.
+    maps symbolic dimensions of a model to sizes, `batch_size` is the size of the first dimension that is still free. `session_threads` is
+    the number of threads of the onnxruntime session that will run the model, by default that of this machine: some operators need
+    workspace for each thread. A PyTorch program (.pt2) whose outputs have a loss among them is loaded with its backward pass.
     """
     from ..io import load as reading
 
@@ -126,7 +138,7 @@ def load(
         if isinstance(source, LoadedGraph):
             raise InputError("this graph is already loaded; to load it with other sizes, pass its source")
         loaded = reading.load(source, dims=dims, batch_size=batch_size, threads=session_threads)
-    return LoadedGraph(loaded.graph, loaded.format, loaded.source, loaded.onnx)
+    return LoadedGraph(loaded.graph, loaded.format, loaded.source, loaded.onnx, torch=loaded.torch)
 
 
 def as_graph(graph: Any) -> LoadedGraph:

@@ -14,11 +14,11 @@ from ..core.model.problem import Problem
 from ..core.model.units import Budget
 from ..core.result import Result as CoreResult
 from ..core.result import Status, Stop, certified
-from .graph import LoadedGraph, load
+from .graph import TORCH, LoadedGraph, load
 from .pricing import PricedGraph, as_budget
 from .result import Result
 from .solving import SolvingOptions, solving_options
-from .training import differentiate
+from .training import differentiate, is_torch_source, torch_dimensions
 
 if TYPE_CHECKING:
     from ..core.studies.largest import Largest, Trial
@@ -79,10 +79,15 @@ class SizedModel:
         """The name of the dimension for the user."""
         if self.vary is not None:
             return self.vary
+        free = [name for name in self._free_dimensions() if name not in self.dims]
+        return free[0] if free and free[0] else "batch"
+
+    def _free_dimensions(self) -> Sequence[str | None]:
+        if is_torch_source(self.source):
+            return torch_dimensions(self.source)
         from ..io.onnx.proto.free_dimensions import free_dimensions
 
-        free = [name for name in free_dimensions(Path(self.source)) if name not in self.dims]
-        return free[0] if free and free[0] else "batch"
+        return free_dimensions(Path(self.source))
 
     def check(self) -> None:
         """Check that the dimension can vary, so that the message names what the user asked for and not a size that was tried."""
@@ -92,9 +97,13 @@ class SizedModel:
 
         if self.source == "-":
             raise InputError("max-batch cannot read the model from standard input, because it reads it once for each size; give a file")
+        if is_torch_source(self.source):
+            if not torch_dimensions(self.source):
+                raise InputError(f"{self.source}: its sizes are fixed; export the program with dynamic_shapes to let the batch vary")
+            return
         if not is_onnx(Content.from_path(Path(self.source))):
             raise InputError(
-                f"{self.source}: a JSON graph has fixed sizes, so its batch size cannot vary; give an ONNX model with a free dimension"
+                f"{self.source}: a JSON graph has fixed sizes, so its batch size cannot vary; give a model with a free dimension"
             )
         if self.training is None:
             require_free_dimension(Path(self.source))
@@ -135,6 +144,10 @@ class MaxBatch:
     cost_unit: str
     name: str
     options: SolvingOptions
+
+    @property
+    def format(self) -> str:
+        return TORCH if is_torch_source(self.model.source) else "onnx"
 
     @property
     def best(self) -> Largest | None:

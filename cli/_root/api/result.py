@@ -185,11 +185,18 @@ class Result:
         return None if threads is None else SessionNote(threads, self.count.value)
 
     def save(self, path: str | PathLike[str]) -> list[Path]:
-        """Write the schedule, or the compiled model if the name ends in `.onnx`, completely or not at all; returns the files written."""
-        return self.save_model(Path(path)) if Path(path).suffix.lower() == ".onnx" else [self.schedule.save(path)]
+        """Write the schedule, or the compiled model if the name ends in `.onnx` or `.pt2`, completely or not at all; returns the files
+        written."""
+        return self.save_model(Path(path)) if Path(path).suffix.lower() in (".onnx", ".pt2") else [self.schedule.save(path)]
 
     def save_model(self, path: Path, anchor: str = "full") -> list[Path]:
         """Write the compiled model, and copy external weights of the original."""
+        if self.priced.loaded.torch is not None:
+            from ..io.formats.atomic import atomic_write
+            from ..io.torch.program_writer import program_bytes
+
+            atomic_write(path, program_bytes(self.priced.loaded.torch, self.core.proof.schedule, self._notes))
+            return [path]
         from ..io.onnx.proto.external import save_model
 
         return list(save_model(self.compile(anchor), path, self._require_onnx().path))
@@ -200,7 +207,17 @@ class Result:
         `anchor` says how it keeps its recomputations in any onnxruntime session: `full` (keeps the order too; for CPU), `attr` (for CUDA)
         or `none`.
         """
-        notes = {
+        self._require_onnx()
+        return self._counting(anchor).compiled(self.core.proof.schedule, self._notes)
+
+    def memory(self, anchor: str = "full") -> ProcessMemory | None:
+        """What the compiled model takes besides its tensors, in a session of `checkmate.session`; None if this is not an ONNX model."""
+        return None if self.priced.loaded.onnx is None else self._counting(anchor).memory(self.core.proof.schedule)
+
+    @property
+    def _notes(self) -> dict[str, str]:
+        """What a compiled model says of itself."""
+        return {
             "checkmate.count": self.count.value,
             "checkmate.strategy": self.strategy,
             "checkmate.budget_bytes": str(self.budget_bytes),
@@ -208,12 +225,6 @@ class Result:
             "checkmate.peak_bytes": str(self.peak_bytes),
             "checkmate.overhead": repr(self.overhead),
         }
-        self._require_onnx()
-        return self._counting(anchor).compiled(self.core.proof.schedule, notes)
-
-    def memory(self, anchor: str = "full") -> ProcessMemory | None:
-        """What the compiled model takes besides its tensors, in a session of `checkmate.session`; None if this is not an ONNX model."""
-        return None if self.priced.loaded.onnx is None else self._counting(anchor).memory(self.core.proof.schedule)
 
     @property
     def count(self) -> Count:

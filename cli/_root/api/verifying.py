@@ -20,6 +20,7 @@ from .graph import LoadedGraph, load
 from .pricing import as_budget, as_memory_model, keep_all_peak, price_operations
 from .result import Result
 from .schedule_file import Schedule, read_content
+from .training import is_torch_source
 
 if TYPE_CHECKING:
     from ..io.formats.schedule_json import ScheduleDocument
@@ -152,11 +153,14 @@ def _amounts_of(graph: Graph, document: ScheduleDocument) -> tuple[float, ...]:
 
 
 def is_model(path: str) -> bool:
-    """True if the content is an ONNX model."""
+    """True if the content is an ONNX model or a PyTorch program."""
     from ..io.formats.content import Content
-    from ..io.load import is_onnx
+    from ..io.load import is_onnx, is_torch
 
-    return path != "-" and Path(path).is_file() and is_onnx(Content.from_path(Path(path)))
+    if path == "-" or not Path(path).is_file():
+        return False
+    content = Content.from_path(Path(path))
+    return is_onnx(content) or is_torch(content)
 
 
 def verify_compiled(
@@ -172,8 +176,14 @@ def verify_compiled(
     from ..io.onnx.read.reader import read_onnx
     from ..io.onnxruntime.verification import VerifyOptions, verify_models
 
+    if original.torch is not None:
+        from ..io.torch.program_verification import verify_programs
+
+        if not is_torch_source(str(compiled)):
+            raise InputError(f"{compiled}: not a PyTorch program; compare a program with the one that was compiled from it")
+        return verify_programs(original.torch, Path(compiled), options or VerifyOptions(), on_task)
     if original.onnx is None:
-        raise InputError(f"{original.source}: not an ONNX model; compare a compiled model with the ONNX model it was made from")
+        raise InputError(f"{original.source}: not a model; compare a compiled model with the model it was made from")
     model = read_onnx(Path(compiled), dims=dict(dims or {}), batch_size=batch_size)
     return verify_models(_on_disk(original), model, options or VerifyOptions(), on_task)
 

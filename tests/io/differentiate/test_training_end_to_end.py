@@ -47,7 +47,7 @@ for _ in range(100):
     now, later = later, now
 print(json.dumps(losses))
 """
-"""Updates are copied out of the arena: those of the last step, still in use, would cut it into pieces. What is left is what was simulated."""
+"""Updates are copied out of the arena: those of the last step, still in use, would cut it into pieces."""
 
 
 def digits_network() -> onnx.ModelProto:
@@ -81,7 +81,21 @@ def test_a_digits_network_learns_in_memory_the_plain_graph_does_not_fit_into(tmp
     training = ["--loss", "cross-entropy", "--optimizer", "sgd", "--no-gradient-outputs", "--batch-size", "64"]
     kept = run(tmp_path, "solve", "digits.onnx", *training, "--budget", "100%", "--strategy", "keep-all", "--no-onnx", "--json")
     budget = int(0.6 * kept.json["keep_all_peak_bytes"])
-    ran = run(tmp_path, "solve", "digits.onnx", *training, "--budget", str(budget), "--count", "arena", "--gap", "20%", "--time-limit", "10s", "--json")
+    ran = run(
+        tmp_path,
+        "solve",
+        "digits.onnx",
+        *training,
+        "--budget",
+        str(budget),
+        "--count",
+        "arena",
+        "--gap",
+        "20%",
+        "--time-limit",
+        "10s",
+        "--json",
+    )
     assert ran.code == 0, ran.err
     assert ran.json["arena_bytes"] <= budget == ran.json["budget_bytes"]
     plain = train(tmp_path, "digits.train.onnx")
