@@ -15,7 +15,27 @@ def replays(problem: Problem, chain: Sequence[int], stages: Sequence[Sequence[in
         first = [chain[stage - 1]] if stage else []
         sequence += first
         sequence += [operation for operation in operations if operation not in first]
-    return tuple(sequence), just_in_time(problem, sequence)
+    complete = _completed(problem, sequence)
+    return complete, just_in_time(problem, complete)
+
+
+def _completed(problem: Problem, sequence: Sequence[int]) -> tuple[int, ...]:
+    """With what is read before it was ever computed computed first: programs leave out reads that take no memory, such as a view's shape."""
+    computed = [False] * problem.count
+    complete: list[int] = []
+    for wanted in sequence:
+        waiting = [wanted]
+        while waiting:
+            operation = waiting[-1]
+            missing = [problem.producer[value] for value in problem.inputs[operation] if not computed[problem.producer[value]]]
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            if not computed[operation] or not waiting:
+                computed[operation] = True
+                complete.append(operation)
+    return tuple(complete)
 
 
 def excesses(problem: Problem, sequence: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -75,7 +75,8 @@ def _nudged(random: np.random.Generator, element: int, array: Array) -> Array:
         return array
     if element == BFLOAT16:
         return array ^ random.integers(0, 2, array.shape, array.dtype)
-    return np.nextafter(array, random.choice(np.asarray([-np.inf, np.inf], array.dtype), array.shape)).astype(array.dtype)
+    moved: Array = np.nextafter(array, random.choice(np.asarray([-np.inf, np.inf], array.dtype), array.shape))
+    return moved.astype(array.dtype)
 
 
 def missing_weights(model: OnnxModel) -> list[TensorProto]:
