@@ -31,6 +31,7 @@ from ..options.training import TrainingRequest, training_files, training_options
 from ..options.values import BUDGET, Name
 from ..output.amounts import format_change, format_cost, format_elapsed, format_share, shown, source_name
 from ..output.milp_file import check_model_name, write_model
+from ..output.next_step import finding_a_budget
 from ..output.progress import Progress
 from ..output.render import Fact, show_facts
 from ..output.run_checks import show_checks, verification_fields
@@ -166,7 +167,8 @@ def solve(
         counting = Counting(priced, Count(count), anchor)
         problem = priced.at(budget)
         if counting.count is Count.TENSORS:
-            priced.require_possible(problem)
+            with finding_a_budget(counting, solving, progress):
+                priced.require_possible(problem)
         if not loaded.can_be_compiled and not no_onnx:
             console.detail("the input is a JSON graph, so no model is written")
         if model_path:
@@ -177,7 +179,7 @@ def solve(
         interruption = Interruption(
             console, lambda: progress.announce("stopping with the best schedule so far; press Ctrl-C again to exit at once")
         )
-        with interruption:
+        with interruption, finding_a_budget(counting, solving, progress):
             progress.begin(strategy)
             result = solve_priced(
                 priced,

@@ -137,7 +137,8 @@ def _conclude(pool: Pool, settings: Settings, stop: Stop) -> Result:
         scope = Scope.ANY if pool.order_is_free else Scope.ORDER
         return Result(Status.INFEASIBLE, Stop.FINISHED, reason=reason, bound_scope=scope)
     if pool.incumbent is None:
-        return Result(Status.UNKNOWN, stop, None, pool.any_bound, "no schedule was found", provenance=provenance)
+        lowest = None if pool.lowest is None else pool.lowest.sequence
+        return Result(Status.UNKNOWN, stop, lowest, pool.any_bound, "no schedule was found", provenance=provenance)
     proven = pool.gap <= settings.gap
     provenance["found_by"] = pool.incumbent.found_by
     return Result(

@@ -80,6 +80,8 @@ class Pool:
     order_model: MemoryModel | None = None
     """The memory model that these hold for, if it is not the problem's own."""
     starts: list[Candidate] = field(default_factory=list)
+    lowest: Candidate | None = None
+    """The candidate of the lowest peak, whether or not it fits."""
     infeasible: bool = False
     log: list[Entry] = field(default_factory=list)
 
@@ -145,6 +147,8 @@ class Pool:
         found = candidate(self.problem, tidy(self.problem, sequence), found_by)
         if 0 < found.peak - self.problem.budget <= self.overestimated and found.cost < self.cost:
             found = replace(found, peak=simulated_peak(self.problem, found.sequence))
+        if self.lowest is None or found.peak < self.lowest.peak:
+            self.lowest = found
         if found.fits(self.problem):
             if found.cost < self.cost:
                 self.incumbent = found
