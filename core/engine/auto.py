@@ -24,6 +24,7 @@ from .worker import Worker
 from .workers.annealing import Improve, Repair
 from .workers.baselines import QUICK, SLOW, Baselines
 from .workers.programs import ProgramLane
+from .workers.stages import Descent, Stages
 
 
 def auto(problem: Problem, settings: Settings, watch: Watch) -> Result:
@@ -93,8 +94,11 @@ def workers(problem: Problem, settings: Settings) -> list[Worker]:
         Baselines(problem, settings, SLOW, from_round=2),
         Repair(problem, settings, 0, free=free),
         Improve(problem, settings, 0, free=free),
+        Stages(problem, settings, 0),
         Repair(problem, settings, 1, free=free),
         Improve(problem, settings, 1, free=free),
+        Stages(problem, settings, 1),
+        Descent(problem, settings),
     ]
 
 

@@ -71,6 +71,18 @@ class Params:
     improve_moves_per_operation: int = 300
     improve_doublings: int = 4
     """Moves from the incumbent; doubled after every second failure, so many times."""
+    stage_moves: int = 40_000
+    stage_moves_per_operation: int = 200
+    stage_runs: int = 8
+    """Moves over stages; doubled after so many runs, as often as those of `improve`."""
+    stage_move_work: float = 2.5e-5
+    """Seconds of work of a move over stages."""
+    descent_from_round: int = 2
+    descent_halvings: int = 6
+    descent_moves: int = 10_000
+    descent_moves_per_operation: int = 50
+    """The round from which on, without a schedule, a lower peak is searched for; how often the way to the budget is halved before the moves
+    are doubled."""
 
 
 PARAMS = Params()

@@ -49,6 +49,8 @@ class Snapshot:
     """No schedule that fits is cheaper, whatever its order."""
     bound: float
     """The best bound that holds for the incumbent."""
+    lowest: Candidate | None = None
+    """The candidate of the lowest peak so far."""
 
     @property
     def cost(self) -> float:
@@ -121,7 +123,7 @@ class Pool:
 
     def snapshot(self, round_: int) -> Snapshot:
         starts = tuple(start for start in self.starts if start.cost < self.cost)
-        return Snapshot(round_, self.incumbent, starts, self.any_bound, self.bound)
+        return Snapshot(round_, self.incumbent, starts, self.any_bound, self.bound, self.lowest)
 
     def merge(self, round_: int, worker: str, report: Report) -> bool:
         """Take what a worker found; True if the incumbent or a bound is better for it."""
