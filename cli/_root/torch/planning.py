@@ -121,7 +121,8 @@ class Planner:
         folder = self.options.cache
         if folder is False or folder is None:
             return None
-        return Cache(folder if isinstance(folder, Path) else default_cache_folder())
+        stated = os.environ.get("CHECKMATE_CACHE")
+        return Cache(folder if isinstance(folder, Path) else Path(stated) if stated else default_cache_folder())
 
     def _key(self, traced: TracedGraph, budget: Budget) -> str:
         """Costs that are measured differ from run to run; the key names the machine instead, and the entry contains them."""
