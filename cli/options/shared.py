@@ -104,7 +104,7 @@ def _with_graph_options(reserve: bool, sizes: bool, function: Function) -> Funct
             "memory_model",
             group=PROBLEM,
             type=Name("RUNTIME", tuple(model.value for model in MemoryModel)),
-            help="The memory model: onnxruntime, or generic (the paper's).  [default: onnxruntime for ONNX models, else generic]",
+            help="The memory model: onnxruntime, torch, or generic (the paper's).  [default: by the format, generic for JSON graphs]",
         ),
         option(
             "--session-threads",
@@ -131,9 +131,9 @@ _size_options = (
         group=PROBLEM,
         multiple=True,
         type=DIMENSION,
-        help="Size of a free dimension of an ONNX model; images[2]=48 if it has no name; repeatable.",
+        help="Size of a free dimension of a model; images[2]=48 if it has no name; repeatable.",
     ),
-    option("--batch-size", group=PROBLEM, type=COUNT, help="Size of the first free dimension of an ONNX model's inputs."),
+    option("--batch-size", group=PROBLEM, type=COUNT, help="Size of the first free dimension of a model's inputs."),
 )
 
 _reserve_option = option("--reserve", group=PROBLEM, type=SIZE, help="Memory to leave free for other uses, counted against the budget.")

@@ -40,7 +40,7 @@ def test_the_public_surface_is_what_it_was() -> None:
     """Whoever changes it changes this list too, and the changelog."""
     assert sorted(checkmate.__all__) == sorted(
         [
-            *("__version__", "load", "differentiate", "solve", "min_budget", "max_batch", "profile", "verify", "session"),
+            *("__version__", "load", "differentiate", "solve", "min_budget", "max_batch", "profile", "verify", "session", "torch"),
             *("LoadedGraph", "PricedGraph", "Result", "Schedule", "MinBudget", "MaxBatch", "Judgement"),
             *("Status", "Stop", "Scope", "Order", "MemoryModel", "Event"),
             *("CheckmateError", "InputError", "InfeasibleError", "LimitError", "UnavailableError", "VerificationError"),

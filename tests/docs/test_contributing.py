@@ -74,10 +74,9 @@ def test_a_solver_is_one_file_and_one_line(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_format_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(content: loading.Content, sizes: loading.Sizes) -> Any:
-        return loading.parse_graph(
-            {"format": "checkmate-graph", "version": 1, "operations": [{"name": "only", "bytes": 4, "cost": 1}]}, content.where
-        ), None
+    def read(content: loading.Content, sizes: loading.Sizes) -> loading.Read:
+        document = {"format": "checkmate-graph", "version": 1, "operations": [{"name": "only", "bytes": 4, "cost": 1}]}
+        return loading.Read(loading.parse_graph(document, content.where))
 
     monkeypatch.setitem(registered(loading.FORMATS), "mine", loading.Format(lambda content: content.head.startswith(b"MINE"), read))
     (tmp_path / "graph.mine").write_bytes(b"MINE!")

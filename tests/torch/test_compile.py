@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch==2.13.0")
 
-from torch_runs import Pair, differences, forget_gradients
+from torch_runs import Pair, differences, forget_gradients, peak_bytes
 from torch_zoo import GPT, LSTM, ZOO, Entry, ResNet, images, loss_inside, sequences, tokens
 
 import checkmate
@@ -163,6 +163,21 @@ def test_steps_that_overlap_or_are_dropped() -> None:
         one.backward(retain_graph=True)
         one.backward()
     assert differences(pair.eager, pair.plain) == []
+
+
+@pytest.mark.slow
+def test_gradients_that_are_there_before_a_step_are_counted() -> None:
+    """They are there from the second step on: summed over several steps, or set to zero in place."""
+    pair, inputs = Pair.of(GPT_ENTRY, budget="800kB"), tokens()
+    for number in range(2):
+        for model in (pair.eager, pair.compiled):
+            loss_inside(model, inputs)
+        assert differences(pair.eager, pair.plain) == [], number
+    (plan,) = pair.plans
+    gradients = sum(each.grad.nbytes for each in pair.plain.parameters())
+    assert plan.fixed_bytes == gradients + sum(each.nbytes for each in (*pair.plain.parameters(), *inputs))
+    assert plan.recomputed > 0
+    assert peak_bytes(lambda: loss_inside(pair.compiled, inputs)) + plan.fixed_bytes == plan.peak_bytes <= 800_000
 
 
 @pytest.mark.slow

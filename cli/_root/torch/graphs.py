@@ -54,6 +54,11 @@ class Around:
     """Gradients that these leave behind."""
 
     @property
+    def is_shared(self) -> bool:
+        """True if other graphs belong to the same step."""
+        return bool(self.held or self.inner_peak)
+
+    @property
     def fixed(self) -> dict[str, int]:
         kinds = {
             "parameters of other graphs": self.parameters,
@@ -216,6 +221,7 @@ class CompiledGraph:
         """
         sizes = self._numbers.of_forward(arguments)
         self.session.step_may_begin()
+        self.session.count_gradients(self, self._first.traced.device)
         emitted = self.emitted.get(sizes) or self._plan_sizes(sizes)
         outputs = list(emitted.run_forward(arguments))
         mark = torch.empty(0)
@@ -234,6 +240,11 @@ class CompiledGraph:
         """From now on, run another plan for these sizes."""
         emitted = self._emit(sizes, planned, traced)
         emitted.plan = replace(emitted.plan, step_peak_bytes=step_peak_bytes)
+
+    def plan_again(self, gradients: int) -> None:
+        """From now on, with so many bytes of gradients that are there before a step. Each size is planned when it is next run."""
+        self.around = replace(self.around, gradients=gradients)
+        self.emitted = {}
 
     def _plan_sizes(self, sizes: Sizes) -> Emitted:
         """The first step with these sizes: the plan of another size if it fits at these, else one of their own."""

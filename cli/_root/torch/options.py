@@ -39,7 +39,7 @@ class CompileOptions:
     compiler: str = EXACT
     """`exact` runs torch's own kernels in the order of the schedule; `inductor` leaves kernels and order to Inductor."""
     cache: Path | bool | None = True
-    """The folder of cached schedules; True for the user's cache folder, False for none."""
+    """The folder of cached schedules; True for that of the variable CHECKMATE_CACHE or else the user's, False for none."""
     progress: bool | None = None
     """Show progress on stderr; by default on a terminal only."""
 

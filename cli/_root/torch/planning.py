@@ -23,6 +23,7 @@ from ..core.model.digest import graph_digest
 from ..core.model.memory_model import MemoryModel
 from ..core.model.units import Budget, exact_bytes
 from ..core.result import Status, certified
+from ..core.settings import Known
 from ..io.formats.costs_json import CostsFile, parse_costs, render_costs
 from ..io.formats.result_cache import Cache, Entry, default_cache_folder, digest_key
 from ..io.formats.schedule_json import Run
@@ -67,7 +68,7 @@ class Planner:
         try:
             result = solve_priced(priced, budget, self.options.strategy, self.options.solving, on_progress=self._on_event)
         except (InfeasibleError, LimitError) as error:
-            raise self._too_small(priced, budget, error) from None
+            result = self._from_smallest(priced, budget, error)
         planned = Planned(_settled(result), costs, False, estimated)
         self._remember(key, planned, budget)
         return planned
@@ -80,16 +81,25 @@ class Planner:
         found = find_min_budget(self._price(traced, costs), solving, on_progress=self._on_event)
         return Planned(_settled(found.result), costs, False, estimated)
 
-    def _too_small(self, priced: PricedGraph, budget: Budget, error: CheckmateError) -> InfeasibleError:
-        """The error for a budget that nothing was found for, with the smallest that something was found for."""
+    def _from_smallest(self, priced: PricedGraph, budget: Budget, error: CheckmateError) -> Result:
+        """After a search that found nothing: look for a schedule of little memory, whatever it costs, and start from that. If it does not
+        fit either, the error states what it needs."""
         self._on_task(f"{priced.graph.name}: looking for the smallest budget")
-        found = find_min_budget(priced, replace(self.options.solving, time_limit=self.options.time_limit / 2), on_progress=self._on_event)
-        limit = priced.at(budget).budget
+        quick = replace(self.options.solving, time_limit=max(QUICK, self.options.time_limit / 2))
+        found = find_min_budget(priced, quick, on_progress=self._on_event)
+        limit, least = priced.at(budget).budget, exact_bytes(found.budget_bytes)
+        proven = isinstance(error, InfeasibleError)
+        if not proven and found.budget_bytes <= limit:
+            known = replace(quick.settings, known=Known(found.result.core.sequence))
+            return solve_priced(priced, budget, self.options.strategy, replace(quick, settings=known), on_progress=self._on_event)
+        where, name = found.binding_operation or "", priced.graph.name
         message = (
-            f"{priced.graph.name}: the budget of {exact_bytes(limit)} cannot be met; the smallest budget that works is "
-            f"{exact_bytes(found.budget_bytes)}, needed at {found.binding_operation!r} ({error})"
+            f"{name}: the budget of {exact_bytes(limit)} cannot be met; the smallest budget that works is {least}, needed at {where!r} ({error})"
+            if proven
+            else f"{name}: no schedule was found for {exact_bytes(limit)} in {self.options.time_limit:g} s; the smallest budget that was found to "
+            f"work is {least}, needed at {where!r}; set that one, or a longer time_limit"
         )
-        return InfeasibleError(message, limit, found.budget_bytes, found.binding_operation or "", "the schedule of the lowest peak found")
+        raise InfeasibleError(message, limit, found.budget_bytes, where, "the schedule of the lowest peak found") from None
 
     def replay(self, traced: TracedGraph, planned: Planned, budget: Budget, known: Planned | None = None) -> Planned:
         """A known schedule at other sizes of the same graph, or with other things around it, whether or not it fits."""
@@ -121,7 +131,8 @@ class Planner:
         folder = self.options.cache
         if folder is False or folder is None:
             return None
-        return Cache(folder if isinstance(folder, Path) else default_cache_folder())
+        stated = os.environ.get("CHECKMATE_CACHE")
+        return Cache(folder if isinstance(folder, Path) else Path(stated) if stated else default_cache_folder())
 
     def _key(self, traced: TracedGraph, budget: Budget) -> str:
         """Costs that are measured differ from run to run; the key names the machine instead, and the entry contains them."""

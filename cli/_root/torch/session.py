@@ -19,7 +19,7 @@ from torch.fx import GraphModule
 
 from ..core.errors import CheckmateError, InfeasibleError
 from ..core.model.memory_model import allocated_bytes
-from ..core.model.units import count, exact_bytes
+from ..core.model.units import count, exact_bytes, format_bytes
 from ..io.torch.internals import WeakStorage, calling_module, compile_in_parts
 from ..io.torch.traced import TracedGraph
 from .graphs import Around, CompiledGraph, Emitted
@@ -60,6 +60,7 @@ class Session:
         """The graphs of the present step, in the order of their forward passes."""
         self.is_provisional = False
         """Some graphs were planned before all were known."""
+        self._warned_of_gradients = False
 
     # Compiling
 
@@ -101,7 +102,7 @@ class Session:
         """What is in memory besides this graph, as far as it is known now."""
         own = {tensor.untyped_storage()._cdata for tensor in graph.tensors()}
         device = next((tensor.device for tensor in graph.tensors()), torch.device("cpu"))
-        parameters = gradients = 0
+        parameters = 0
         for tensor in self._model_tensors():
             if tensor.device != device:
                 continue
@@ -109,13 +110,16 @@ class Session:
             if storage._cdata not in own:
                 own.add(storage._cdata)
                 parameters += allocated_bytes(storage.nbytes(), device.type)
-            if tensor.grad is not None:
-                gradients += allocated_bytes(tensor.grad.untyped_storage().nbytes(), device.type)
         self._pending = [each for each in self._pending if each.mark.is_alive]
         graph.shared = self._shared(graph)
         held = sum(held_bytes(each.emitted.planned) for each in self._pending) - graph.shared
         inputs = sum(other.own_input_bytes for other in {each.graph for each in self._pending})
-        return Around(parameters, inputs, gradients, max(0, held))
+        return Around(parameters, inputs, self._gradient_bytes(device), max(0, held))
+
+    def _gradient_bytes(self, device: torch.device) -> int:
+        """Gradients that are there before a step."""
+        present = (each.grad for each in self._model_tensors() if each.grad is not None and each.device == device)
+        return sum(allocated_bytes(each.untyped_storage().nbytes(), device.type) for each in present)
 
     def _shared(self, graph: CompiledGraph) -> int:
         """Inputs of a graph that are outputs of pending graphs: they count as its inputs."""
@@ -174,6 +178,22 @@ class Session:
         trail, self._trail = self._trail, []
         if self.is_provisional and trail:
             self._share(list(dict.fromkeys(trail)))
+
+    def count_gradients(self, graph: CompiledGraph, device: torch.device) -> None:
+        """Before a forward pass. Gradients that are kept from step to step, because they are summed over several or set to zero in place,
+        are not there in the first step: when they are first seen, the graph is planned again with them."""
+        present = 0 if self._pending else self._gradient_bytes(device)
+        if present <= graph.around.gradients:
+            return
+        if not graph.around.is_shared:
+            graph.plan_again(present)
+        elif not self._warned_of_gradients:
+            self._warned_of_gradients = True
+            warnings.warn(
+                f"checkmate: gradients of {format_bytes(present)} are in memory before the step, which is planned without them; set them to "
+                f"None before every step, or keep them in `reserve`",
+                stacklevel=2,
+            )
 
     def ran_forward(self, graph: CompiledGraph, emitted: Emitted, mark: torch.Tensor, outputs: Sequence[Any]) -> None:
         """Remember that a backward pass is due."""

@@ -7,9 +7,11 @@ import io
 import json
 import pickle
 import zipfile
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch==2.13.0")
@@ -109,6 +111,14 @@ def test_inputs_keep_their_structure(tmp_path: Path) -> None:
     loss, logits, gradients = torch.export.load(tmp_path / "mse.pt2").module()(tokens, torch.zeros(4, 32, 64))
     assert torch.equal(loss, logits.square().mean())
     assert not any(name.startswith(("words", "places")) for name in gradients)
+
+
+def test_the_schedule_of_a_program_is_valid_by_its_schema(tmp_path: Path) -> None:
+    checkmate.solve(checkmate.load(tiny_file()), "100%").save(tmp_path / "tiny.schedule.json")
+    document = json.loads((tmp_path / "tiny.schedule.json").read_text())
+    assert document["runtime"] == document["bound_runtime"] == "torch"
+    schema = json.loads(files("checkmate.io.schemas").joinpath("schedule.schema.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(document)
 
 
 def test_a_program_without_a_loss_is_read_as_it_is() -> None:
