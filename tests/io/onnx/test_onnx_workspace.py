@@ -31,7 +31,7 @@ CASES = {
     "Conv of every second point": f"{IMAGE}, float[6,4,1,1] w => [n] z = Conv<strides = [2,2]>(x, w)",
     "Conv of a small image": "float[2,4,2,2] x, float[32,4,3,3] w => [n] z = Conv<pads = [1,1,1,1]>(x, w)",
     "Conv with as many filters as positions": "float[2,4,2,2] x, float[4,4,3,3] w => [n] z = Conv<pads = [1,1,1,1]>(x, w)",
-    "Conv in groups of fewer filters than positions": "float[2,8,3,3] x, float[12,4,3,3] w => [n] z = Conv<pads = [1,1,1,1], group = 2>(x, w)",
+    "Conv in groups of fewer filters": "float[2,8,3,3] x, float[12,4,3,3] w => [n] z = Conv<pads = [1,1,1,1], group = 2>(x, w)",
     "Conv without an image": "float[0,4,12,12] x, float[6,4,3,3] w => [n] z = Conv<pads = [1,1,1,1]>(x, w)",
     "Conv in groups": f"{IMAGE}, float[4,1,3,3] w => [n] z = Conv<pads = [1,1,1,1], group = 4>(x, w)",
     "Conv of one image": "float[1,4,40,40] x, float[6,4,3,3] w => [n] z = Conv<pads = [1,1,1,1]>(x, w)",
