@@ -36,7 +36,7 @@ NEAREST: Mapping[str, Sequence[str]] = {
     "io/onnx/compile/anchors.py": COMPILED,
     "io/onnx/compile/unread.py": COMPILED,
     "io/onnx/compile/writer.py": COMPILED,
-    "core/model/transforms/group.py": ("tests/core/model/test_grouping.py",),
+    "core/model/transforms/group.py": ("tests/core/model/test_groups_by_hand.py", "tests/core/model/test_grouping.py"),
 }
 """Modules, and the tests that should notice a change in them."""
 
