@@ -14,8 +14,8 @@ import click
 from ..core.errors import CheckmateError, InterruptedWorkError
 from .console import Console, wants_colour
 from .exit_codes import ExitCode, meaning_of
+from .next_step import next_step
 from .options.command import HELP_NAMES, Option
-from .output.next_step import next_step
 
 
 def report(error: BaseException, console: Console, arguments: Sequence[str]) -> ExitCode:

@@ -23,6 +23,7 @@ from ...io.onnxruntime.counts import Count
 from ..console import Console
 from ..exit_codes import ExitCode
 from ..jobs.interruption import Interruption
+from ..next_step import finding_a_budget
 from ..options.command import Command, option
 from ..options.destinations import check_destinations, choose_destinations, report_path, stem_of
 from ..options.running import BesidesSolving, RunningRequest, besides_solving_options
@@ -31,7 +32,6 @@ from ..options.training import TrainingRequest, training_files, training_options
 from ..options.values import BUDGET, Name
 from ..output.amounts import format_change, format_cost, format_elapsed, format_share, shown, source_name
 from ..output.milp_file import check_model_name, write_model
-from ..output.next_step import finding_a_budget
 from ..output.progress import Progress
 from ..output.render import Fact, show_facts
 from ..output.run_checks import show_checks, verification_fields

@@ -24,7 +24,7 @@ from .worker import Worker
 from .workers.annealing import Improve, Repair
 from .workers.baselines import QUICK, SLOW, Baselines
 from .workers.programs import ProgramLane
-from .workers.stages import Descent, Stages
+from .workers.staged_search import Descent, Stages
 
 
 def auto(problem: Problem, settings: Settings, watch: Watch) -> Result:

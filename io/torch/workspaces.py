@@ -16,8 +16,8 @@ from .storages import tensors_in
 from .traced import TracedGraph
 
 SHARES = {
-    "convolution": 2.0,
-    "convolution_backward": 2.0,
+    "convolution": 2.5,
+    "convolution_backward": 2.5,
     "_native_batch_norm_legit_functional": 0.001,
     "native_batch_norm_backward": 0.34,
     "native_layer_norm_backward": 0.05,

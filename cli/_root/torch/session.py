@@ -190,8 +190,8 @@ class Session:
         elif not self._warned_of_gradients:
             self._warned_of_gradients = True
             warnings.warn(
-                f"checkmate: gradients of {format_bytes(present)} are in memory before the step, which is planned without them; set them to "
-                f"None before every step, or keep them in `reserve`",
+                f"checkmate: gradients of {format_bytes(present)} are in memory before the step, which is planned without them; set them "
+                "to None before every step, or keep them in `reserve`",
                 stacklevel=2,
             )
 

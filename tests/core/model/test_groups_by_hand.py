@@ -80,7 +80,8 @@ def test_a_group_takes_little_more_than_its_members(extra: int, budget: int, gro
 
 
 def test_what_a_group_reads_and_exports_counts_too() -> None:
-    """`x` is read from outside; `t` is exported, so that it is not needed twice. 100 + 100 + 50 + 4 bytes are too much for one member of 250."""
+    """`x` is read from outside; `t` is exported, so that it is not needed twice. 100 + 100 + 50 + 4 bytes are too much for one member of
+    250."""
     specs = (op("x", "", pinned=True, x=50), op("a", "x", a=100, t=4), op("b", "a x", b=100), end("t b"))
     assert groups(problem_of(*specs, budget=635)) == ["x", "ab", "p"]
     assert groups(problem_of(*specs, budget=1)) == ["x", "ab", "p"]
@@ -110,7 +111,7 @@ def test_the_large_value_says_when_a_group_is_recomputed() -> None:
     problem = problem_of(op("a", "", a=10, t=1), op("b", "t", b=1), end("a b"))
     assert groups(problem) == ["a", "b", "p"]
     problem = problem_of(op("a", "", a=1), op("b", "a", b=10), op("c", "", c=1), end("b c"))
-    grouped = pass_zones(problem, {range(0, 2): (0, 1)})
+    grouped = pass_zones(problem, {range(2): (0, 1)})
     assert grouped.main == (1, 2, 3)
 
 

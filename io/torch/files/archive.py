@@ -14,9 +14,9 @@ from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 
-from ...core.errors import InputError
-from ..formats.content import Content
-from ..formats.strict_json import Fields, parse_json
+from ....core.errors import InputError
+from ...formats.content import Content
+from ...formats.strict_json import Fields, parse_json
 from .program_json import Program, TensorMeta, parse_program, parse_tensor_meta
 
 MAGIC = b"PK\x03\x04"

@@ -14,10 +14,9 @@ import torch
 from torch.fx import Graph as FxGraph
 from torch.fx import GraphModule, Node
 
-from ...core.errors import CheckmateError, InputError
-from ...core.spelling import suggestion
-from .archive import ProgramArchive
-from .internals import (
+from ....core.errors import CheckmateError, InputError
+from ....core.spelling import suggestion
+from ..internals import (
     fake_tensors,
     gradient_of,
     input_number,
@@ -28,12 +27,13 @@ from .internals import (
     outputs_of,
     trace_joint,
 )
+from ..roles import BUFFERS, CONSTANTS, INPUTS, PARAMETERS, Roles
+from ..traced import TracedGraph, read_traced
+from ..workspaces import with_estimates
+from .archive import ProgramArchive
 from .program import ProgramModule, fake_input
 from .program_json import InputSpec, OutputSpec, Program, Ref
 from .program_training import Objective, ProgramTraining, TrainingModule, fake_labels, find_objective, label_input, trained
-from .roles import BUFFERS, CONSTANTS, INPUTS, PARAMETERS, Roles
-from .traced import TracedGraph, read_traced
-from .workspaces import with_estimates
 
 _KINDS = {"parameter": PARAMETERS, "buffer": BUFFERS, "constant": CONSTANTS, "user": INPUTS}
 

@@ -8,15 +8,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...core.errors import CheckmateError, InfeasibleError
+from ..core.errors import CheckmateError, InfeasibleError
 
 if TYPE_CHECKING:
-    from ...api.counting import Counting
-    from ...api.solving import SolvingOptions
-    from .progress import Progress
+    from ..api.counting import Counting
+    from ..api.solving import SolvingOptions
+    from .output.progress import Progress
 
 MOST_SECONDS = 3.0
-"""How long a budget that works is looked for: the search for the smallest finds its first in a second, and most of what it saves in three."""
+"""How long a budget that works is looked for: the search for the smallest finds its first in a second, and most of what it saves in
+three."""
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def finding_a_budget(counting: Counting, solving: SolvingOptions, progress: Prog
         yield
     except InfeasibleError as error:
         if error.works_at_bytes is None:
-            from ...api.smallest import find_min_budget
+            from ..api.smallest import find_min_budget
 
             progress.begin("looking for a budget that works")
             quick = replace(solving, time_limit=min(solving.time_limit, MOST_SECONDS))

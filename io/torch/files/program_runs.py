@@ -9,15 +9,15 @@ from typing import Any
 
 import torch
 
-from ...core.errors import InputError
-from ...core.model.memory_model import MemoryModel
-from ...core.model.problem import build_problem
-from ...core.schedule.peak import keep_all_profile
-from ..formats.content import Content
-from ..formats.costs_json import match_costs, render_costs
+from ....core.errors import InputError
+from ....core.model.memory_model import MemoryModel
+from ....core.model.problem import build_problem
+from ....core.schedule.peak import keep_all_profile
+from ...formats.content import Content
+from ...formats.costs_json import match_costs, render_costs
+from ..internals import allocations, operator_calls
+from ..operation_costs import measure_operations
 from .archive import open_archive
-from .internals import allocations, operator_calls
-from .operation_costs import measure_operations
 from .program import ProgramModule
 from .program_graph import TorchProgram, read_program
 from .program_json import Call, OutputSpec
@@ -120,7 +120,7 @@ def _feeds(program: TorchProgram, path: str | None, seed: int) -> dict[str, torc
     """Inputs of the user from a file, and made up where the file has none: normal numbers, and zeros and ones for integers."""
     given: dict[str, torch.Tensor] = {}
     if path is not None:
-        from ..onnxruntime.npz import read_npz
+        from ...onnxruntime.npz import read_npz
 
         given = {name: torch.from_numpy(array.copy()) for name, array in read_npz(Path(path), lambda name, shape, dtype: None).items()}
     generator = torch.Generator().manual_seed(seed)

@@ -99,7 +99,8 @@ def fuzz(reader: str, count: int, seed: int, first: int = 0) -> Tally:
 def _child(reader: str, first: int, end: int, seed: int, folder: Path) -> Iterator[dict[str, Any]]:
     """What one child tells of its cases; the one in which it died or hung counts as told."""
     command = [sys.executable, __file__, reader, str(first), str(end), str(seed), str(folder)]
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("CHECKMATE_")} | {"CHECKMATE_DEBUG": "1"}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("CHECKMATE_")}
+    variables |= {"CHECKMATE_DEBUG": "1", "PYTHONPATH": str(Path(__file__).parent.parent)}
     with tempfile.TemporaryFile() as complaints:
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, env=variables, bufsize=0)
         assert child.stdout is not None

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ...core.errors import InputError
+from ....core.errors import InputError
 from .program_json import Block, Call, Kind, Program, Ref, Symbol, TensorMeta
 
 DTYPES: Mapping[int, torch.dtype] = {

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import CheckmateError
+from ....core.errors import CheckmateError
 from .isolated import REQUEST, RESULT
 
 

@@ -7,11 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import InputError
-from ...core.model.units import exact_bytes, format_bytes
-from ..formats.content import Content
-from ..onnxruntime.checks import MOST_DETAILS, Check, Outcome, check_time
-from ..onnxruntime.verification import BUDGET_KEY, OVERHEAD_KEY, RESERVE_KEY, Verification, VerifyOptions
+from ....core.errors import InputError
+from ....core.model.units import exact_bytes, format_bytes
+from ...formats.content import Content
+from ...onnxruntime.checks import MOST_DETAILS, Check, Outcome, check_time
+from ...onnxruntime.verification import BUDGET_KEY, OVERHEAD_KEY, RESERVE_KEY, Verification, VerifyOptions
 from .archive import open_archive
 from .isolated import run_isolated
 from .program_graph import TorchProgram

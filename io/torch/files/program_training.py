@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from ...core.errors import InputError
-from ...core.spelling import suggestion
+from ....core.errors import InputError
+from ....core.spelling import suggestion
 from .program import DTYPES, ProgramModule
 from .program_json import InputSpec, Program, Ref, TensorMeta
 

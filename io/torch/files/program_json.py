@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...core.errors import InputError
-from ..formats.strict_json import Fields, describe, quote
+from ...formats.strict_json import Fields, describe, quote
+from .call_signature import input_structure
 
 SCHEMA_MAJOR = 8
 """The version of torch's schema that is read; a new major version may mean anything."""
@@ -158,7 +158,7 @@ def parse_program(document: object, where: str) -> Program:
     inputs = tuple(_input_spec(each) for each in signature.objects("input_specs"))
     outputs = tuple(_output_spec(each) for each in signature.objects("output_specs"))
     calls = _calls(graph)
-    structure, names = _structure(module)
+    structure, names = input_structure(module)
     symbols = [
         size.name
         for spec in inputs
@@ -431,44 +431,3 @@ _ARGUMENTS: Mapping[str, Callable[[object, Fields, str], Any]] = {
     "as_int_lists": _list(_list(_number)),
     "as_graph": _block,
 }
-
-
-def _structure(module: Fields) -> tuple[Any, tuple[str, ...]]:
-    """How a user passes the inputs: nested tuples, lists and dicts with None for each tensor."""
-    entries = list(module.objects("module_call_graph"))
-    first = next((entry for entry in entries if entry.content.get("fqn") == ""), None)
-    if first is None or not isinstance(first.content.get("signature"), dict):
-        return (), ()
-    signature = first.child("signature")
-    names = signature.content.get("forward_arg_names")
-    known = tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
-    from ..formats.strict_json import parse_json
-
-    document = parse_json(signature.text("in_spec").encode(), f"{signature.where}: {signature.path}.in_spec")
-    if not isinstance(document, list) or len(document) != 2 or document[0] != 1:
-        raise InputError(f"{signature.where}: {signature.path}.in_spec: expected the first version of torch's format")
-    return _tree(Fields(document[1], signature.where, f"{signature.path}.in_spec")), known
-
-
-def _tree(fields: Fields, depth: int = 0) -> Any:
-    if depth > 50:
-        fields.fail("", "nested too deeply")
-    kind = fields.get("type")
-    children = [_tree(each, depth + 1) for each in fields.objects("children_spec")]
-    match kind:
-        case None:
-            return None
-        case "builtins.tuple":
-            return tuple(children)
-        case "builtins.list":
-            return children
-        case "builtins.dict":
-            from ..formats.strict_json import parse_json
-
-            keys = parse_json(fields.text("context").encode(), f"{fields.where}: {fields.path}.context")
-            if not isinstance(keys, list) or len(keys) != len(children) or not all(isinstance(key, str) for key in keys):
-                fields.fail("context", "expected the keys of a dict")
-            return dict(zip(keys, children, strict=True))
-        case _:
-            pass
-    return fields.fail("type", f"inputs in {quote(str(kind))} are not supported: use tuples, lists and dicts")

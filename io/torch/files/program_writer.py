@@ -15,14 +15,14 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from ...core.errors import InputError
-from ...core.schedule.schedule import Schedule, with_frees
+from ....core.errors import InputError
+from ....core.schedule.schedule import Schedule, with_frees
+from ..internals import build_exported_program, save_exported_program
+from ..rewriting import rewrite
 from .archive import Payload
-from .internals import build_exported_program, save_exported_program
 from .program import DTYPES
 from .program_graph import TorchProgram
 from .program_json import OutputSpec, Ref
-from .rewriting import rewrite
 
 SIZES_NOTE, TRAINING_NOTE = "checkmate.dims", "checkmate.training"
 """What a compiled program says of how it was made, so that it can be compared with its original."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import InputError, LimitError
+from ....core.errors import InputError, LimitError
 
 REQUEST, RESULT = "request.json", "result.json"
 

@@ -9,14 +9,14 @@ import random
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import yaml
 from cli_runs import chain_document
 from fuzzing import WITH_SOLVING, WITH_VERDICT, Kind, Reader
-from mutations import damaged_json, damaged_model, damaged_npz, damaged_program, damaged_tree, damaged_yaml
+from hostile_programs import torch_readers
+from mutations import damaged_json, damaged_model, damaged_npz, damaged_tree, damaged_yaml
 from onnx import ModelProto, TensorProto, numpy_helper, parser
 
 _HEADER = '<ir_version: 8, opset_import: ["" : 20, "mine" : 1]> agraph'
@@ -405,39 +405,11 @@ def _references(models: tuple[ModelProto, ...]) -> Kind:
     return Kind(lambda draw: damaged_references(draw.choice(models), draw), tuple(model.SerializeToString() for model in models))
 
 
-def _torch_readers() -> dict[str, Reader]:
-    """Programs of PyTorch, where it is installed."""
-    if find_spec("torch") is None:
-        return {}
-
-    @cache
-    def good() -> tuple[bytes, ...]:
-        from torch_files import resnet_file, tiny_file
-
-        return tiny_file(), resnet_file()
-
-    class Programs(Kind):
-        """Made when they are first used: importing torch takes seconds."""
-
-        def __init__(self) -> None:
-            super().__init__(lambda draw: damaged_program(draw.choice(good()), draw), ())
-
-        def __getattribute__(self, name: str) -> object:
-            return good() if name == "good" else super().__getattribute__(name)
-
-    return {
-        "torch": Reader(Programs(), ("inspect", "FILE", "--json"), "model.pt2"),
-        "torch-compile": Reader(
-            Programs(), ("solve", "FILE", "--strategy", "chen-sqrt", "--budget", "200%", "-q"), "program.pt2", WITH_SOLVING
-        ),
-    }
-
-
 def readers() -> dict[str, Reader]:
     """By name; the command line is the one a user would type."""
     fixed, free = _onnx(fixed_models()), _onnx(free_models())
     sizes, keep_all = ("--batch-size", "2"), ("--strategy", "keep-all", "--budget", "100%")
-    external = external_models()
+    external, exported = external_models(), _onnx((exported_model(), *free_models_at(2)))
     sealed = Kind(sealed_entry, (json.dumps(cache_entry()).encode(),))
     chain = "chain.json"
     return {
@@ -445,11 +417,7 @@ def readers() -> dict[str, Reader]:
         "onnx-sizes": Reader(free, ("inspect", "FILE", "--json", *sizes), "model.onnx"),
         "onnx-compile": Reader(fixed, ("solve", "FILE", "--strategy", "chen-sqrt", "--budget", "200%", "-q"), "model.onnx", WITH_SOLVING),
         "onnx-train": Reader(free, ("differentiate", "FILE", "--loss", "mse", *sizes, "-q"), "model.onnx"),
-        "onnx-rebatch": Reader(
-            _onnx((exported_model(), *free_models_at(2))),
-            ("differentiate", "FILE", "--loss", "mse", "--batch-size", "6", "-q"),
-            "model.onnx",
-        ),
+        "onnx-rebatch": Reader(exported, ("differentiate", "FILE", "--loss", "mse", "--batch-size", "6", "-q"), "model.onnx"),
         "onnx-domains": Reader(_onnx((other_domain(),)), ("inspect", "FILE", "--json"), "model.onnx"),
         "external": Reader(_references(external), ("solve", "FILE", *keep_all, "-o", "elsewhere/", "-q"), "model.onnx", WITH_SOLVING),
         "external-train": Reader(
@@ -476,5 +444,5 @@ def readers() -> dict[str, Reader]:
         "points": Reader(_json(sweep_points()), ("sweep", chain), "chain.points.json", read=_read_points),
         "inputs": Reader(Kind(lambda draw: damaged_npz(npz(), draw), (npz(),)), ("profile",), "inputs.npz", read=_read_inputs),
         "config": Reader(_yaml(CONFIG), ("inspect", chain, "--config", "FILE", "-q"), "config.yaml"),
-        **_torch_readers(),
+        **torch_readers(),
     }
