@@ -2,7 +2,6 @@
 
     python benchmarks/torch_budget.py                         all models, one table (about a quarter of an hour on two cores)
     python benchmarks/torch_budget.py --models gpt resnet     some of them
-    python benchmarks/torch_budget.py --speed                 how long a GPT of 6 and of 48 layers takes from call to first step
 
 For every setting of torch (a budget of 0 to 1 in steps of 0.1, with and without `aggressive_recomputation`) the step is compiled and run,
 and its real peak is measured by torch's profiler. Its overhead is the cost of what it recomputes. Ours is that of the certified schedule
@@ -16,7 +15,6 @@ import copy
 import math
 import statistics
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -382,51 +380,13 @@ def show(rows: list[Row]) -> None:
             print(f"  {setting:15} {point.peak / 1e6:9.2f} MB  {100 * point.overhead:7.2f} %  {100 * row.ours[point.peak]:7.2f} %")
 
 
-def speed() -> None:
-    """From call to first step: all of it, and the part that is ours (reading, measuring, solving, writing the graphs)."""
-    from checkmate.torch.graphs import CompiledGraph
-
-    original, spent = CompiledGraph.partition, [0.0]
-
-    def timed(*arguments: Any, **options: Any) -> Any:
-        begun = time.perf_counter()
-        try:
-            return original(*arguments, **options)
-        finally:
-            spent[0] = time.perf_counter() - begun
-
-    CompiledGraph.partition = timed  # type: ignore[method-assign]
-    print("| layers | call to first step | of it ours | gap | overhead | second start, ours |")
-    print("|---|---|---|---|---|---|")
-    for layers in (6, 24, 48):
-        inputs, seconds, planning = tokens(4, 512, 128), [], []
-        with tempfile.TemporaryDirectory() as folder:
-            for _ in range(2):
-                torch._dynamo.reset()
-                module = GPT(layers, 128, 4, 512, 128)
-                compiled = checkmate.torch.compile(module, budget="60%", cache=folder, time_limit=20)
-                begun = time.perf_counter()
-                loss_inside(compiled, inputs)
-                seconds.append(time.perf_counter() - begun)
-                planning.append(spent[0])
-            (plan,) = checkmate.torch.plans(module)
-        print(
-            f"| {layers} | {seconds[0]:.1f} s | {planning[0]:.1f} s | {plan.gap:.2%} | {plan.overhead:.2%} | {planning[1]:.1f} s |",
-            flush=True,
-        )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", choices=tuple(MODELS), default=list(MODELS))
     parser.add_argument("--time-limit", type=float, default=4.0, help="seconds for each of our schedules")
     parser.add_argument("--torch-threads", type=int, default=1, help="threads of torch; with one, a busy machine disturbs less")
-    parser.add_argument("--speed", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.torch_threads)
-    if arguments.speed:
-        speed()
-        return
     rows = []
     for name in arguments.models:
         rows.append(examine(name, MODELS[name], arguments.time_limit))

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch==2.13.0")
 
 from torch_runs import Pair, differences, forget_gradients, peak_bytes
-from torch_zoo import GPT, LSTM, ZOO, Entry, ResNet, images, loss_inside, sequences, tokens
+from torch_zoo import GPT, LSTM, ZOO, Custom, Entry, ResNet, images, loss_inside, sequences, tokens, vectors
 
 import checkmate
 import checkmate.torch
@@ -190,6 +190,26 @@ def test_a_part_that_torch_leaves_to_eager_mode_is_named() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         loss_inside(model, sequences())
+
+
+def test_a_model_that_torch_leaves_to_eager_mode_is_named() -> None:
+    """A graph break in a loop: torch.compile gives up on the whole function."""
+
+    class Loop(Custom):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for layer in self.layers:
+                x = layer(x)
+                torch._dynamo.graph_break()
+            return x.square().mean()
+
+    torch._dynamo.reset()
+    model = checkmate.torch.compile(Loop(), budget="80%", **QUICK)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model(vectors()[0])
+    with pytest.warns(UserWarning, match="leaves all of Loop to eager mode, so that nothing is planned"):
+        model(vectors()[0])
+    assert checkmate.torch.plans(model) == []
 
 
 @pytest.mark.slow

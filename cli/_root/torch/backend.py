@@ -32,7 +32,10 @@ def compile(model: Any, *, budget: str | int, dynamic: bool | None = None, fullg
     """
     session = Session(parse_options({"budget": budget, **options}), model)
     _COMPILED.append(weakref.ref(session))
-    return torch.compile(model, backend=session, dynamic=dynamic, fullgraph=fullgraph)
+    compiled = torch.compile(model, backend=session, dynamic=dynamic, fullgraph=fullgraph)
+    if isinstance(compiled, torch.nn.Module):
+        compiled.register_forward_hook(lambda *_: session.warn_if_nothing_is_planned())
+    return compiled
 
 
 def backend(

@@ -93,13 +93,12 @@ class Planner:
             known = replace(quick.settings, known=Known(found.result.core.sequence))
             return solve_priced(priced, budget, self.options.strategy, replace(quick, settings=known), on_progress=self._on_event)
         where, name = found.binding_operation or "", priced.graph.name
-        message = (
-            f"{name}: the budget of {exact_bytes(limit)} cannot be met; the smallest budget that works is {least}, needed at {where!r} "
-            f"({error})"
-            if proven
-            else f"{name}: no schedule was found for {exact_bytes(limit)} in {self.options.time_limit:g} s; the smallest budget that was "
-            f"found to work is {least}, needed at {where!r}; set that one, or a longer time_limit"
-        )
+        if proven:
+            message = f"{name}: the budget of {exact_bytes(limit)} cannot be met; the smallest budget that works is {least}"
+            message += f", needed at {where!r} ({error})"
+        else:
+            message = f"{name}: no schedule was found for {exact_bytes(limit)} in {self.options.time_limit:g} s; the smallest budget"
+            message += f" that was found to work is {least}, needed at {where!r}; set that one, or a longer time_limit"
         raise InfeasibleError(message, limit, found.budget_bytes, where, "the schedule of the lowest peak found") from None
 
     def replay(self, traced: TracedGraph, planned: Planned, budget: Budget, known: Planned | None = None) -> Planned:

@@ -61,6 +61,7 @@ class Session:
         self.is_provisional = False
         """Some graphs were planned before all were known."""
         self._warned_of_gradients = False
+        self._warned_of_nothing = False
 
     # Compiling
 
@@ -132,13 +133,13 @@ class Session:
         return [] if module is None else [*module.parameters(), *module.buffers()]
 
     def plan_first(self, graph: CompiledGraph, traced: TracedGraph) -> Planned:
-        """Plan a graph that was just traced."""
+        """Plan a graph that was just traced. A share of the keep-all peak is a share of that of the whole step, which is not known yet."""
         with self.planner() as planner:
             if self._is_part(graph):
                 self.is_provisional = True
                 planned = planner.plan_smallest(traced)
-                limit = self._limit(planned)
-                if planned.result.peak_bytes > limit:
+                limit = self.options.budget.bytes
+                if limit is not None and planned.result.peak_bytes > limit:
                     raise too_small(limit, planned.result.peak_bytes, traced.graph.name)
                 return planned
             return planner.plan(traced, self.options.budget)
@@ -165,9 +166,6 @@ class Session:
                     return min(fitting, key=lambda each: each.result.cost)
             return planner.plan(traced, self.options.budget)
 
-    def _limit(self, planned: Planned) -> int:
-        return self.options.budget.resolve(planned.result.keep_all_peak_bytes)
-
     # Running
 
     def step_may_begin(self) -> None:
@@ -190,8 +188,8 @@ class Session:
         elif not self._warned_of_gradients:
             self._warned_of_gradients = True
             warnings.warn(
-                f"checkmate: gradients of {format_bytes(present)} are in memory before the step, which is planned without them; set them "
-                "to None before every step, or keep them in `reserve`",
+                f"checkmate: gradients of {format_bytes(present)} are in memory before the step, which is planned without them; "
+                f"set them to None before every step, or keep them in `reserve`",
                 stacklevel=2,
             )
 
@@ -208,6 +206,18 @@ class Session:
         self.is_provisional = False
         with self.planner() as planner:
             share_budget(trail, self.options.budget, planner)
+
+    def warn_if_nothing_is_planned(self) -> None:
+        """After a forward pass of the compiled model. torch.compile gives up without a word on a function with a graph break in a loop."""
+        if self.graphs or self._warned_of_nothing or not torch.is_grad_enabled():
+            return
+        if any(tensor.requires_grad for tensor in self._model_tensors()):
+            self._warned_of_nothing = True
+            warnings.warn(
+                f"checkmate: torch.compile leaves all of {self._name} to eager mode, so that nothing is planned and the budget does "
+                "not hold; TORCH_LOGS=graph_breaks shows why, and fullgraph=True makes it an error",
+                stacklevel=2,
+            )
 
     def _warn_of_uncompiled(self) -> None:
         """Say so if a part of the model runs outside the compiled graphs: its memory is neither planned nor counted."""
