@@ -12,7 +12,6 @@ not counted within it after their last use there, so a schedule that keeps them 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
@@ -51,8 +50,7 @@ class Grouped:
     members: tuple[Sequence[int], ...]
     """In the order in which they are computed; for a zone, including its recomputations."""
     main: tuple[int, ...]
-    """The member that represents the group, so that the group counts as recomputed when it is: the one that makes the large value, or the
-    last."""
+    """The member that represents the group, so that the group counts as recomputed when it is: the last, which makes the large value."""
     zones: tuple[range, ...] = ()
     """Runs that have a given sequence."""
 
@@ -87,7 +85,7 @@ def group_operations(problem: Problem, small: float) -> Grouped:
         stop = _longest_group(problem, start, small)
         members.append(range(start, stop))
         start = stop
-    return _contracted(problem, tuple(members), tuple(members), small)
+    return _contracted(problem, tuple(members), tuple(members))
 
 
 def _longest_group(problem: Problem, start: int, small: float) -> int:
@@ -144,12 +142,12 @@ def pass_zones(problem: Problem, ways: Mapping[range, Sequence[int]]) -> Grouped
         runs.append(run)
         members.append(ways.get(run, run))
         operation = run.stop
-    grouped = _contracted(problem, tuple(runs), tuple(members), math.inf)
+    grouped = _contracted(problem, tuple(runs), tuple(members))
     pinned = tuple(was or run in ways for was, run in zip(grouped.problem.pinned, runs, strict=True))
     return replace(grouped, problem=replace(grouped.problem, pinned=pinned), zones=tuple(ways))
 
 
-def _contracted(problem: Problem, runs: tuple[range, ...], members: tuple[Sequence[int], ...], small: float) -> Grouped:
+def _contracted(problem: Problem, runs: tuple[range, ...], members: tuple[Sequence[int], ...]) -> Grouped:
     group_of = [group for group, run in enumerate(runs) for _ in run]
     exported = [
         problem.kept[value] or any(group_of[reader] != group_of[producer] for reader in problem.consumers[value])
@@ -164,10 +162,7 @@ def _contracted(problem: Problem, runs: tuple[range, ...], members: tuple[Sequen
     for group, values in enumerate(inputs):
         for value in values:
             consumers[value].append(group)
-    main = [
-        max((problem.producer[chosen[value]] for value in made if problem.size[chosen[value]] >= small), default=run.stop - 1)
-        for run, made in zip(runs, outputs, strict=True)
-    ]
+    main = [run.stop - 1 for run in runs]
     workspace = [
         _workspace(problem, order, outside, {chosen[value] for value in made}, run is order)
         for run, order, outside, made in zip(runs, members, read, outputs, strict=True)
