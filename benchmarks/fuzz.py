@@ -14,8 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-SUPPORT = Path(__file__).parent.parent / "tests" / "support"
-sys.path[:0] = [str(SUPPORT), str(SUPPORT / "hostile")]
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support" / "hostile"))
 
 from fuzzing import damaged_file, fuzz
 from hostile_files import readers
