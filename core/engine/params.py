@@ -14,8 +14,6 @@ class Params:
 
     fine_gap: float = 1e-4
     """Relative gap at which the work ends at once: what the papers call optimal."""
-    programs_share: float = 0.5
-    """Part of the time after which the programs make way for the searches under chosen orders."""
     threads: int = 2
     """Cores, if nobody says how many."""
     stall_part: float = 0.75
@@ -30,6 +28,9 @@ class Params:
     """Searches of a round."""
     most_rests: int = 3
     """Rounds that a search which failed is left out at most."""
+    idle_rounds: int = 20
+    """Rounds without a better schedule after which the work ends if there is nothing left to prove: searches double their moves four times
+    within that."""
     bound_safety: float = 1e-7
     """Taken off a solver's bound, relative: it rests on tolerances of 1e-9 and sums of thousands of terms."""
     program_gap: float = 5e-5

@@ -10,7 +10,7 @@ from checkmate.core.model.costs import given_costs
 from checkmate.core.model.floors import feasibility_floor
 from checkmate.core.model.graph import OperationSpec, ValueSpec, Work, assemble
 from checkmate.core.model.problem import Problem, build_problem
-from checkmate.core.model.transforms.group import LONGEST_GROUP, SMALL, group_operations, pass_zones, small_below
+from checkmate.core.model.transforms.group import LONGEST_GROUP, SMALL, group_operations, small_below
 
 
 def op(name: str, inputs: str, workspace: int = 0, *, pinned: bool = False, **outputs: int) -> OperationSpec:
@@ -105,10 +105,8 @@ def test_the_smaller_problem_by_hand() -> None:
     assert smaller.pinned == (True, False, True)
 
 
-def test_a_zone_needs_less_than_what_it_reads_if_that_is_not_there_at_the_worst_moment() -> None:
+def test_a_group_holds_what_it_reads_and_no_more() -> None:
     problem = problem_of(op("x", "", x=50), op("a", "x", a=1), op("b", "a", 20, b=5), op("c", "b", c=1))
-    zone = pass_zones(problem, {range(1, 3): (1, 2)}).problem
-    assert zone.workspace[1] == 51 - (50 + 5)
     group = group_operations(problem, 100)
     assert [list(run) for run in group.members] == [[0, 1, 2, 3]]
     assert group.problem.workspace == (51,)
