@@ -20,6 +20,7 @@ from .scheduler import Scheduler
 from .worker import Worker
 from .workers.annealing import Improve, Repair
 from .workers.baselines import QUICK, SLOW, Baselines
+from .workers.margins import Margin
 from .workers.programs import ProgramLane
 from .workers.staged_search import Descent, Stages
 
@@ -93,6 +94,7 @@ def workers(problem: Problem, settings: Settings) -> list[Worker]:
         ProgramLane(ground, settings, 0),
         ProgramLane(ground, settings, 1, cuts=True, from_round=1),
         Baselines(problem, settings, SLOW, from_round=2),
+        Margin(ground, settings),
         Repair(problem, settings, 0, free=free),
         Improve(problem, settings, 0, free=free),
         Stages(problem, settings, 0),

@@ -68,6 +68,12 @@ class Params:
     repair_penalty: float = 3e-3
     """Temperature, in costs of an average operation, and infeasibility penalty at first, in ideal costs. shufflenet 70 %, 50 % and
     inception_v1 50 %: 1.31, 3.31, 3.43 % at (0.1, 0.003); 1.58, 3.48, 4.07 % at (1, 0.003), 1.34, 3.31, 3.89 % at (0.1, 0.3)."""
+    margin_most: float = 0.25
+    margin_factor: float = 1.2
+    margin_gap: float = 5e-4
+    margin_programs: int = 4
+    """Programs for less than the budget are tried if a replay takes at most this part too much; they get so many times that less, are solved
+    to this gap, and are given up after so many. A chain of 10,000 operations at 50 %: ... """
     improve_moves: int = 300_000
     improve_moves_per_operation: int = 300
     improve_doublings: int = 4

@@ -110,7 +110,7 @@ def test_no_time_is_not_infeasible(name: str) -> None:
 def test_an_interruption_gives_the_best_so_far(name: str) -> None:
     events: list[Event] = []
     problem = unit_chain(24, 7)
-    watch = Watch(60, events.append, lambda: any(event.phase.startswith("highs") for event in events))
+    watch = Watch(60, events.append, lambda: any(event.incumbent for event in events))
     solution = get_strategy(name)(problem, Settings(gap=0.0), watch)
     assert solution.stop is Stop.INTERRUPTED
     assert solution.status is Status.FEASIBLE
