@@ -344,7 +344,7 @@ def vectors(batch: int = 64, width: int = 32, classes: int = 10) -> tuple[Tensor
     return torch.randn(batch, width, generator=generator), torch.randint(0, classes, (batch,), generator=generator)
 
 
-def sequences(batch: int = 8, length: int = 12) -> tuple[Tensor, ...]:
+def sequences(batch: int = 8, length: int = 8) -> tuple[Tensor, ...]:
     generator = torch.Generator().manual_seed(batch)
     return torch.randn(batch, length, 8, generator=generator), torch.randint(0, 10, (batch,), generator=generator)
 
