@@ -397,7 +397,7 @@ ZOO: dict[str, Entry] = {
     "moe": Entry(MoE, lambda: vectors(width=16)),
     "lstm-cells": Entry(CellLoop, sequences),
     "lstm": Entry(LSTM, sequences, exact=False, share="100%"),
-    "graph-break": Entry(Broken, lambda: vectors(256, 64), graphs=2),
+    "graph-break": Entry(Broken, lambda: vectors(256, 64), share="60%", graphs=2),
     "outputs": Entry(Outputs, vectors, several_outputs, exact=False, share="90%"),
     "input-gradient": Entry(Custom, vectors, input_gradient),
     "autograd-function": Entry(Custom, vectors, one),
