@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -380,6 +381,10 @@ def show(rows: list[Row]) -> None:
         print(f"| {row.name} | {row_text(row)} |")
     ratios = [geometric_ratio(row) for row in rows if not math.isnan(geometric_ratio(row))]
     print(f"\ngeometric mean over models: {math.exp(statistics.mean(map(math.log, ratios))):.3f}")
+    never_more = all(row.ours[point.peak] <= point.overhead + GAP for row in rows for point in row.points)
+    costs = [[row.ours[peak] for peak in sorted(row.ours)] for row in rows]
+    monotone = all(later <= earlier + GAP for each in costs for earlier, later in pairwise(each))
+    print(f"ours is never more than torch's: {never_more}; never rises with the budget: {monotone} (both within {GAP:.2%})")
     for row in rows:
         print(f"\n{row.name}: torch's settings, their real peak and overhead, and ours within the same bytes")
         for point in sorted(row.points, key=lambda point: (point.peak, point.overhead)):
