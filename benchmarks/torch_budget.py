@@ -48,6 +48,8 @@ ROUNDS = 5
 """Interleaved rounds of timed steps."""
 GAP = 5e-4
 """At which our search stops: some of torch's settings cost less than the default gap of 0.5 %."""
+LEAST_OVERHEAD = 1e-3
+"""Below this, a setting of torch counts as one without recomputation."""
 SHARES = ("80%", "60%")
 """Budgets at which our plan is run for real."""
 
@@ -355,13 +357,17 @@ def examine(name: str, model: Model, time_limit: float) -> Row:
 
 
 def geometric_ratio(row: Row) -> float:
-    """Our overhead to torch's over all settings in which torch recomputes anything that counts."""
-    ratios = [max(row.ours[point.peak], 1e-4) / point.overhead for point in row.points if point.overhead > 1e-3]
+    """Our overhead to torch's best at each peak, where both recompute: where ours is 0 the ratio would say anything."""
+    best: dict[int, float] = {}
+    for point in row.points:
+        if point.overhead > LEAST_OVERHEAD and row.ours[point.peak] > 0:
+            best[point.peak] = min(best.get(point.peak, math.inf), point.overhead)
+    ratios = [row.ours[peak] / overhead for peak, overhead in best.items()]
     return math.exp(statistics.mean(map(math.log, ratios))) if ratios else math.nan
 
 
 def row_text(row: Row) -> str:
-    counted = [point for point in row.points if point.overhead > 1e-3]
+    counted = [point for point in row.points if point.overhead > LEAST_OVERHEAD]
     worst = max((row.ours[point.peak] / point.overhead for point in counted), default=math.nan)
     cells = (
         f"{row.keep_all / 1e6:.1f} MB",
