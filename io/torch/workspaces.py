@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
+from torch.fx import Node
 
 from ...core.model.graph import Operation
+from .internals import size_hint
 from .storages import tensors_in
 from .traced import TracedGraph
 
@@ -48,4 +50,14 @@ def _estimated(traced: TracedGraph, number: int, operation: Operation) -> Operat
     tensors = [tensor for each in (node, *node.all_input_nodes) for _, tensor in tensors_in(each.meta.get("val"))]
     short = any(tensor.dtype in (torch.bfloat16, torch.float16) for tensor in tensors)
     share = SHARES.get(name, SHORT_SHARES.get(name, 0.0) if short else 0.0)
-    return replace(operation, workspace=max(LEAST, int(share * (operation.work.moved_bytes or 0))))
+    return replace(operation, workspace=max(LEAST, int(share * (operation.work.moved_bytes or 0)), _converted(node)))
+
+
+def _converted(node: Node) -> int:
+    """Bytes of the inputs that an operator with inputs of several types converts to that of its result (bfloat16 + float32)."""
+    results = [tensor for _, tensor in tensors_in(node.meta.get("val"))]
+    inputs = [tensor for each in node.all_input_nodes for _, tensor in tensors_in(each.meta.get("val"))]
+    if len(results) != 1 or len({each.dtype for each in inputs}) < 2:
+        return 0
+    other = [each for each in inputs if each.dtype.is_floating_point and each.dtype != results[0].dtype]
+    return sum((size_hint(each.numel()) or 0) * results[0].element_size() for each in other)

