@@ -79,6 +79,13 @@ def test_a_group_takes_little_more_than_its_members(extra: int, budget: int, gro
     assert groups(problem) == (["ab", "p"] if grouped else ["a", "b", "p"])
 
 
+def test_what_is_used_within_a_group_goes_after_its_last_use() -> None:
+    """At most two of three values are in memory, as many as one member needs."""
+    chain = (op("a", "", a=100), op("b", "a", b=100), op("c", "b", c=100), end("c"))
+    assert groups(problem_of(*chain, budget=1)) == ["abc", "p"]
+    assert groups(problem_of(*chain, outputs=("a",), budget=1), small=1000) == ["ab", "c", "p"]
+
+
 def test_what_a_group_reads_and_exports_counts_too() -> None:
     """`x` is read from outside, `t` and `b` are exported: 254 or 256 bytes with `a`, where 250 are the most of a member."""
     specs = (op("x", "", pinned=True, x=50), op("a", "x", a=100, t=4), op("b", "a x", b=100), end("t b"))
@@ -113,14 +120,14 @@ def test_a_group_holds_what_it_reads_and_no_more() -> None:
 
 
 def test_small_is_a_share_of_the_memory_and_of_what_is_left() -> None:
-    """Sizes 1, 1, 2, 3 and 1000: those up to 2 are 4 bytes together."""
-    problem = problem_of(op("a", "", a=1), op("b", "a", b=2), op("c", "b", c=3), op("d", "c", d=1000), end("d"), budget=10_000)
+    """Sizes 1, 1, 2, 9 and 1000: those up to 2 are 4 bytes together."""
+    problem = problem_of(op("a", "", a=1), op("b", "a", b=2), op("c", "b", c=9), op("d", "c", d=1000), end("d"), budget=30_000)
     floor = feasibility_floor(problem).bytes
-    assert floor == 1003
-    assert small_below(problem) == 3 >= SMALL * 10_000
-    assert small_below(replace(problem, budget=20_000)) == 1000
+    assert floor == 1009
+    assert small_below(problem) == 9 == SMALL * 30_000
+    assert small_below(replace(problem, budget=40_000)) == 1000
     assert small_below(replace(problem, budget=10**8)) == SMALL * 10**8
     left = replace(problem, budget=floor + 8192)
-    assert small_below(left, 4 / 8192) == 3
+    assert small_below(left, 4 / 8192) == 9
     assert small_below(left, 3 / 8192) == 2
     assert small_below(replace(problem, budget=floor - 1)) == 1

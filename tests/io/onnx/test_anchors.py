@@ -85,8 +85,10 @@ def test_plain_sessions_break_what_is_not_anchored(tmp_path: Path) -> None:
     assert sorted(attribute.names) == sorted(ORDER.replace("left far", "left__recompute1 far").split())
 
 
-def test_only_copies_carry_the_attribute() -> None:
-    body = "[left] a = Exp(x) [one] b = Sin(a) [two] c = Cos(a) [three] d = Neg(a) [some] e = Add(b, c) [all] z = Add(d, e)"
+@pytest.mark.parametrize("operator", ["Exp", "Relu"])
+def test_only_copies_carry_the_attribute(operator: str) -> None:
+    """An activation too, if others read its input: they could be merged."""
+    body = f"[left] a = {operator}(x) [one] b = Sin(a) [two] c = Cos(a) [three] d = Neg(a) [some] e = Add(b, c) [all] z = Add(d, e)"
     for anchor in (Anchor.FULL, Anchor.ATTR):
         made = compiled(parsed(f"g (float[16,32] x) => (float[16,32] z) {{ {body} }}"), "left one left two left three some all", anchor)
         marks = {
@@ -255,6 +257,29 @@ def test_a_plain_session_takes_what_was_predicted(tmp_path: Path) -> None:
     assert run(loose, random_feeds(model), tmp_path, exact=False).peak > peak
     dimensions = [dimension for value in made.graph.value_info for dimension in value.type.tensor_type.shape.dim]
     assert not [dimension.dim_param for dimension in dimensions if dimension.dim_param], "each name slows onnxruntime's search for buffers"
+
+
+@pytest.mark.parametrize(("opset", "waits"), [(12, False), (13, True), (14, True)])
+def test_a_copy_to_a_graph_output_waits_where_a_barrier_is_no_reshape(opset: int, waits: bool) -> None:
+    """onnxruntime would merge the Reshape of a barrier, before opset 13, with the one that makes the output."""
+    model = parsed(
+        """g (float[4,6] x) => (float[24] z, float[4,6] w) <int64[1] flat = {-1}> {
+        [a] a = Exp(x) [b] b = Neg(x) [c] w = Sin(b) [v] z = Reshape(a, flat) }""",
+        opset,
+    )
+    made = {node.name: node for node in compiled(model, "a b c v").graph.node}
+    assert made["v"].input[0].startswith("checkmate/") == waits
+
+
+@pytest.mark.parametrize(("opset", "inputs"), [(9, 1), (10, 3), (11, 3)])
+def test_what_compress_does_not_take_is_sliced_as_the_opset_has_it(opset: int, inputs: int) -> None:
+    """bfloat16 below opset 13: operators of others may make it."""
+    proto = parser.parse_model(f"""<ir_version: 8, opset_import: ["" : {opset}, "other" : 1]>
+    g (float[4,6] x) => (float[4,6] z) <bfloat16[4,6] a, float[4,6] c> {{
+        [a] a = other.There(x) [b] b = Neg(x) [c] c = other.Back(a) [d] z = Add(b, c) }}""")
+    model = read_onnx(proto)
+    made = compile_model(model, by_names(model, "a b c d"), anchor=Anchor.FULL)
+    assert [len(node.input) for node in made.graph.node if node.op_type == "Slice"] == [inputs]
 
 
 def test_recomputed_shape_arithmetic_is_read(tmp_path: Path) -> None:
