@@ -8,11 +8,13 @@ from ..model.transforms.group import group_operations, small_below
 from ..model.transforms.unroll import unrolled
 from ..schedule.sequence import Candidate, candidate, prune
 from ..search.order import find_order
+from ..search.warm import ensure_warm
 from .params import PARAMS
 
 
 def lower_peak(problem: Problem, found: Candidate, seed: int, watch: Watch) -> Candidate:
     """Runs of small steps are moved together first, which needs a tenth of the moves; then one by one."""
+    ensure_warm(watch)
     each = unrolled(problem, found.sequence)
     grouped = group_operations(each, small_below(problem))
     moves = min(PARAMS.order_moves, PARAMS.order_moves_per_operation * grouped.problem.count)

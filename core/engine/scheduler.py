@@ -59,6 +59,7 @@ class Scheduler:
                 improved |= self._merge(worker, report)
                 if self._gap <= PARAMS.fine_gap:
                     met.set()
+        self.watch.started = watch.started  # compiling took nothing from the time of the work
         self._idle = 0 if improved or any(not worker.is_search for worker in chosen) else self._idle + 1
         self.round += 1
         self._course.append((self.work, self._gap))

@@ -24,7 +24,9 @@ class Repair:
 
     def step(self, snapshot: Snapshot, watch: Watch) -> Report:
         from ...search.splice import Annealing, anneal_sequence  # imports the compiled kernels
+        from ...search.warm import ensure_warm
 
+        ensure_warm(watch)
         start = snapshot.starts[-1 - (self._runs + self._number) % len(snapshot.starts)]
         moves = min(PARAMS.repair_moves, PARAMS.repair_moves_per_operation * self._problem.count)
         annealing = Annealing(PARAMS.repair_hot, PARAMS.repair_penalty)
@@ -54,8 +56,10 @@ class Improve:
 
     def step(self, snapshot: Snapshot, watch: Watch) -> Report:
         from ...search.splice import splice_from  # imports the compiled kernels
+        from ...search.warm import ensure_warm
         from ..reordering import shaken
 
+        ensure_warm(watch)
         assert snapshot.incumbent is not None
         self._failed = 0 if snapshot.cost < self._cost else self._failed + 1
         self._cost = snapshot.cost

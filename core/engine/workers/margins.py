@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...events import Watch
 from ...milp.any_order import AnyOrderProgram
 from ...schedule.sequence import Candidate, candidate, drop_unread, prune
@@ -73,10 +76,10 @@ class Margin:
         settings = replace(self._settings, gap=PARAMS.margin_gap, threads=1)
         self._run = sliced(self._program.form, settings, None, PARAMS.slice_looks)
 
-    def _replayed(self, values: object) -> list[Candidate]:
+    def _replayed(self, values: NDArray[np.float64]) -> list[Candidate]:
         assert self._program is not None
         problem, places = self._ground.problem, self._ground.places
-        stages = [sorted(stage, key=places.__getitem__) for stage in self._program.stages(values)]  # type: ignore[arg-type]
+        stages = [sorted(stage, key=places.__getitem__) for stage in self._program.stages(values)]
         tidy = prune if self._ground.order is not None else drop_unread
         return [candidate(problem, tidy(problem, sequence)) for sequence in replays(problem, [likeliest(self._ground)], stages)]
 

@@ -29,7 +29,9 @@ class Stages:
 
     def step(self, snapshot: Snapshot, watch: Watch) -> Report:
         from ...search.views import views_of  # imports the compiled kernels
+        from ...search.warm import ensure_warm
 
+        ensure_warm(watch)
         assert snapshot.incumbent is not None
         order = tuple(dict.fromkeys(snapshot.incumbent.sequence))
         views = views_of(permuted(self._problem, order))
@@ -75,7 +77,9 @@ class Descent:
 
     def _search(self, start: Computations, target: Problem, watch: Watch) -> Computations | None:
         from ...search.views import search_views  # imports the compiled kernels
+        from ...search.warm import ensure_warm
 
+        ensure_warm(watch)
         self._runs += 1
         seed = self._settings.seed * 1000 + self._runs
         order = tuple(dict.fromkeys(start)) if self._runs % 2 else tuple(range(target.count))
