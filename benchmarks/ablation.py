@@ -2,8 +2,8 @@
 
     python benchmarks/ablation.py --graphs DIR [--rows light:inception_v1:0.5,...] [--time-limit 20]
 
-For each row and each part: how much more the schedule costs and how much lower the bound for any order is without the part, in percent of the
-ideal cost, and how much longer it took. A part that is worth nothing on any row should be deleted.
+For each row and each part: how much more the schedule costs and how much lower the bound for any order is without the part, in percent of
+the ideal cost, and how much longer it took. A part that is worth nothing on any row should be deleted.
 """
 
 from __future__ import annotations
