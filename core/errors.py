@@ -15,6 +15,9 @@ The message is the one line the user reads: what is wrong, where, and what to do
 class CheckmateError(Exception):
     """Base class of all errors with a message for the user."""
 
+    works_at_bytes: int | None = None
+    """A budget that is known to work, if the budget was too small."""
+
 
 class InputError(CheckmateError):
     """A bad option, graph or config."""
@@ -42,7 +45,7 @@ class InfeasibleError(CheckmateError):
         """Its fields, for `--json`."""
         if self.budget_bytes is None:
             return {}
-        names = ("budget_bytes", "smallest_budget_bytes", "binding_operation", "binding_reason")
+        names = ("budget_bytes", "smallest_budget_bytes", "works_at_bytes", "binding_operation", "binding_reason")
         return {name: getattr(self, name) for name in names}
 
 
@@ -52,6 +55,15 @@ class InterruptedWorkError(CheckmateError):
 
 class LimitError(CheckmateError):
     """A limit was reached before a schedule that fits was found. One may exist."""
+
+    def __init__(self, message: str, works_at_bytes: int | None = None) -> None:
+        super().__init__(message)
+        self.works_at_bytes = works_at_bytes
+
+    @property
+    def details(self) -> dict[str, int]:
+        """Its fields, for `--json`."""
+        return {} if self.works_at_bytes is None else {"works_at_bytes": self.works_at_bytes}
 
 
 class UnavailableError(CheckmateError):

@@ -78,8 +78,6 @@ class Result:
     bound_model: MemoryModel | None = None
     """The memory model that `bound` is for: `generic` if schedules that compute in place are not among those it holds for. None for the
     memory model of the problem."""
-    unfinished: object = field(default=None, compare=False, repr=False)
-    """The state from which the strategy can continue, if it is passed in as `Known` for the same problem and order."""
     strategy: str = ""
     seconds: float = 0.0
     certificate: Certificate | None = field(default=None, repr=False)

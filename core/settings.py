@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from .result import Scope
@@ -42,10 +42,6 @@ class Known:
     """A bound: no schedule is cheaper ..."""
     bound_scope: Scope = Scope.ORDER
     """... with first computations in the order of `sequence` (`order`), or in any order (`any`)."""
-    elsewhere: float = float("inf")
-    """The cost of a schedule in another order: the search in this order may stop early if it finds nothing nearly as cheap."""
-    unfinished: object = field(default=None, compare=False, repr=False)
-    """The state that the same strategy left in an earlier run with the same order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from .formats.strict_json import describe, quote
 
 if TYPE_CHECKING:
     from .onnx.read.reader import OnnxModel
-    from .torch.program_graph import TorchProgram
+    from .torch.files.program_graph import TorchProgram
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from ..core.errors import UnavailableError
 from .formats.content import Content
 
 if TYPE_CHECKING:
-    from .torch.program_graph import TorchProgram
-    from .torch.program_training import ProgramTraining
+    from .torch.files.program_graph import TorchProgram
+    from .torch.files.program_training import ProgramTraining
 
 
 def require_torch() -> None:
@@ -27,11 +27,11 @@ def read_torch_program(
     content: Content, dims: Mapping[str, int], batch_size: int | None, training: ProgramTraining | None = None
 ) -> TorchProgram:
     """Read a `.pt2` file. Nothing in it is unpickled or run."""
-    from .torch.archive import open_archive
+    from .torch.files.archive import open_archive
 
     archive = open_archive(content)
     require_torch()
-    from .torch.program_graph import read_program
+    from .torch.files.program_graph import read_program
 
     stem = Path(content.where).stem if content.where not in ("stdin", "bytes") else "model"
     return read_program(archive, dims, batch_size, training, stem)

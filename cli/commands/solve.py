@@ -23,6 +23,7 @@ from ...io.onnxruntime.counts import Count
 from ..console import Console
 from ..exit_codes import ExitCode
 from ..jobs.interruption import Interruption
+from ..next_step import finding_a_budget
 from ..options.command import Command, option
 from ..options.destinations import check_destinations, choose_destinations, report_path, stem_of
 from ..options.running import BesidesSolving, RunningRequest, besides_solving_options
@@ -166,7 +167,8 @@ def solve(
         counting = Counting(priced, Count(count), anchor)
         problem = priced.at(budget)
         if counting.count is Count.TENSORS:
-            priced.require_possible(problem)
+            with finding_a_budget(counting, solving, progress):
+                priced.require_possible(problem)
         if not loaded.can_be_compiled and not no_onnx:
             console.detail("the input is a JSON graph, so no model is written")
         if model_path:
@@ -177,7 +179,7 @@ def solve(
         interruption = Interruption(
             console, lambda: progress.announce("stopping with the best schedule so far; press Ctrl-C again to exit at once")
         )
-        with interruption:
+        with interruption, finding_a_budget(counting, solving, progress):
             progress.begin(strategy)
             result = solve_priced(
                 priced,

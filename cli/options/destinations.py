@@ -125,6 +125,9 @@ def _same_file(path: Path, other: Path) -> bool:
 
 def _nearest_folder(folder: Path) -> Path:
     """The folder itself, or the nearest one above it that exists."""
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
+    try:
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
+    except OSError as error:  # a name that is too long
+        raise InputError(f"cannot write into the folder {str(folder)[:80]!r}: {(error.strerror or str(error)).lower()}") from None
     return folder

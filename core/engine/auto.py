@@ -9,21 +9,19 @@ from dataclasses import replace
 
 from ..baselines.best import KNOWN, infeasible, keep_everything
 from ..events import Watch
-from ..model.bounding import bounding_problem
 from ..model.floors import least_memory
-from ..model.memory_model import MemoryModel
 from ..model.precedence import has_only_one_order
 from ..model.problem import Problem
 from ..result import Provenance, Result, Scope, Status, Stop
-from ..settings import FormulationName, Known, Order, Settings
+from ..settings import FormulationName, Order, Settings
 from .breakpoints import Ground
-from .params import PARAMS
-from .pool import Pool, Report
+from .pool import Pool
 from .scheduler import Scheduler
 from .worker import Worker
 from .workers.annealing import Improve, Repair
 from .workers.baselines import QUICK, SLOW, Baselines
 from .workers.programs import ProgramLane
+from .workers.staged_search import Descent, Stages
 
 
 def auto(problem: Problem, settings: Settings, watch: Watch) -> Result:
@@ -33,13 +31,12 @@ def auto(problem: Problem, settings: Settings, watch: Watch) -> Result:
         return known
     pool = Pool(problem, _order_is_free(problem, settings), watch.on_event)
     _tell(pool, settings)
-    first = Scheduler(pool, workers(problem, settings), settings, watch.part(watch.remaining * PARAMS.programs_share), may_give_up=True)
+    scheduler = Scheduler(pool, workers(problem, settings), settings, watch)
     if settings.formulation is not FormulationName.PAPER:
-        first.run()
-    stop = _stop(watch)
-    if not (watch.expired or pool.infeasible or pool.gap <= settings.gap or first.round == settings.iterations):
-        stop = _left_over(pool, settings, watch)
-    return _conclude(pool, settings, stop)
+        scheduler.run()
+    if _may_be_exact(pool, settings, watch) and scheduler.round != settings.iterations:
+        return _solve_exactly(pool, settings, watch)
+    return _conclude(pool, settings, _stop(watch))
 
 
 def programs_only(problem: Problem, settings: Settings, watch: Watch) -> Result:
@@ -53,29 +50,34 @@ def programs_only(problem: Problem, settings: Settings, watch: Watch) -> Result:
     return _conclude(pool, settings, _stop(watch))
 
 
-def _left_over(pool: Pool, settings: Settings, watch: Watch) -> Stop:
-    """What the programs did not close: searches and relaxations under chosen orders, from the best so far."""
-    from ..search.warm import warm_up_before
-    from .fixed_order import fixed_order
-    from .ordering import under_searched_order
+def _may_be_exact(pool: Pool, settings: Settings, watch: Watch) -> bool:
+    """Programs count memory at breakpoints only. Where they have nothing left to say and there is one order, the exact model may close the
+    gap, if it is small enough to be built in time."""
+    if watch.expired or pool.infeasible or pool.gap <= settings.gap:
+        return False
+    if settings.order is Order.SEARCH and not has_only_one_order(pool.problem):
+        return False
+    from ..milp.stages import liveness_entries, single_runs
+    from .exact import fits_in_time
 
-    warm_up_before(watch)
-    sequence = None if pool.incumbent is None else pool.incumbent.sequence
-    scope = Scope.ANY if pool.order_is_free else Scope.ORDER
-    settings = replace(settings, known=Known(sequence, pool.any_bound if pool.order_is_free else pool.bound, scope))
-    if pool.order_is_free:
-        result = under_searched_order(pool.problem, fixed_order, settings, watch)
-    else:
-        result = fixed_order(pool.problem, settings, watch)
-    if result.status is Status.INFEASIBLE and pool.incumbent is None:
-        pool.infeasible = True
-    elif result.sequence is not None:
-        in_order = tuple(dict.fromkeys(result.sequence))
-        is_for_all = bounding_problem(pool.problem) is pool.problem
-        order = None if result.bound_scope is Scope.ANY and is_for_all else in_order
-        pool.merge(0, result.found_by, Report(((result.found_by, result.sequence),), result.bound or 0.0, order))
-        pool.order_model = None if is_for_all else MemoryModel.GENERIC
-    return result.stop
+    return fits_in_time(liveness_entries(pool.problem, single_runs(pool.problem)), watch)
+
+
+def _solve_exactly(pool: Pool, settings: Settings, watch: Watch) -> Result:
+    """The exact model from the incumbent; the better of its bound and the programs'."""
+    from .optimal import solve_from  # imports Pyomo
+
+    exact = solve_from(pool.problem, settings, watch, pool.incumbent)
+    if exact.sequence is None:
+        return exact
+    pool.offer(exact.sequence, exact.found_by)
+    is_for_all = exact.bound_model is None
+    if is_for_all and pool.order_is_free:
+        pool.any_bound = max(pool.any_bound, exact.bound or 0.0)
+    elif (exact.bound or 0.0) > pool.bound:
+        pool.order_bounds[pool.order] = exact.bound or 0.0
+        pool.order_model = exact.bound_model
+    return _conclude(pool, settings, exact.stop)
 
 
 def _stop(watch: Watch) -> Stop:
@@ -93,8 +95,11 @@ def workers(problem: Problem, settings: Settings) -> list[Worker]:
         Baselines(problem, settings, SLOW, from_round=2),
         Repair(problem, settings, 0, free=free),
         Improve(problem, settings, 0, free=free),
+        Stages(problem, settings, 0),
         Repair(problem, settings, 1, free=free),
         Improve(problem, settings, 1, free=free),
+        Stages(problem, settings, 1),
+        Descent(problem, settings),
     ]
 
 
@@ -137,7 +142,8 @@ def _conclude(pool: Pool, settings: Settings, stop: Stop) -> Result:
         scope = Scope.ANY if pool.order_is_free else Scope.ORDER
         return Result(Status.INFEASIBLE, Stop.FINISHED, reason=reason, bound_scope=scope)
     if pool.incumbent is None:
-        return Result(Status.UNKNOWN, stop, None, pool.any_bound, "no schedule was found", provenance=provenance)
+        lowest = None if pool.lowest is None else pool.lowest.sequence
+        return Result(Status.UNKNOWN, stop, lowest, pool.any_bound, "no schedule was found", provenance=provenance)
     proven = pool.gap <= settings.gap
     provenance["found_by"] = pool.incumbent.found_by
     return Result(

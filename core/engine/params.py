@@ -14,8 +14,6 @@ class Params:
 
     fine_gap: float = 1e-4
     """Relative gap at which the work ends at once: what the papers call optimal."""
-    programs_share: float = 0.5
-    """Part of the time after which the programs make way for the searches under chosen orders."""
     threads: int = 2
     """Cores, if nobody says how many."""
     stall_part: float = 0.75
@@ -30,6 +28,9 @@ class Params:
     """Searches of a round."""
     most_rests: int = 3
     """Rounds that a search which failed is left out at most."""
+    idle_rounds: int = 20
+    """Rounds without a better schedule after which the work ends if there is nothing left to prove: searches double their moves four times
+    within that."""
     bound_safety: float = 1e-7
     """Taken off a solver's bound, relative: it rests on tolerances of 1e-9 and sums of thousands of terms."""
     program_gap: float = 5e-5
@@ -71,6 +72,18 @@ class Params:
     improve_moves_per_operation: int = 300
     improve_doublings: int = 4
     """Moves from the incumbent; doubled after every second failure, so many times."""
+    stage_moves: int = 40_000
+    stage_moves_per_operation: int = 200
+    stage_runs: int = 8
+    """Moves over stages; doubled after so many runs, as often as those of `improve`."""
+    stage_move_work: float = 2.5e-5
+    """Seconds of work of a move over stages."""
+    descent_from_round: int = 2
+    descent_halvings: int = 6
+    descent_moves: int = 10_000
+    descent_moves_per_operation: int = 50
+    """The round from which on, without a schedule, a lower peak is searched for; how often the way to the budget is halved before the moves
+    are doubled."""
 
 
 PARAMS = Params()

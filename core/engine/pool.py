@@ -49,6 +49,8 @@ class Snapshot:
     """No schedule that fits is cheaper, whatever its order."""
     bound: float
     """The best bound that holds for the incumbent."""
+    lowest: Candidate | None = None
+    """The candidate of the lowest peak so far."""
 
     @property
     def cost(self) -> float:
@@ -80,6 +82,8 @@ class Pool:
     order_model: MemoryModel | None = None
     """The memory model that these hold for, if it is not the problem's own."""
     starts: list[Candidate] = field(default_factory=list)
+    lowest: Candidate | None = None
+    """The candidate of the lowest peak, whether or not it fits."""
     infeasible: bool = False
     log: list[Entry] = field(default_factory=list)
 
@@ -119,7 +123,7 @@ class Pool:
 
     def snapshot(self, round_: int) -> Snapshot:
         starts = tuple(start for start in self.starts if start.cost < self.cost)
-        return Snapshot(round_, self.incumbent, starts, self.any_bound, self.bound)
+        return Snapshot(round_, self.incumbent, starts, self.any_bound, self.bound, self.lowest)
 
     def merge(self, round_: int, worker: str, report: Report) -> bool:
         """Take what a worker found; True if the incumbent or a bound is better for it."""
@@ -145,6 +149,8 @@ class Pool:
         found = candidate(self.problem, tidy(self.problem, sequence), found_by)
         if 0 < found.peak - self.problem.budget <= self.overestimated and found.cost < self.cost:
             found = replace(found, peak=simulated_peak(self.problem, found.sequence))
+        if self.lowest is None or found.peak < self.lowest.peak:
+            self.lowest = found
         if found.fits(self.problem):
             if found.cost < self.cost:
                 self.incumbent = found

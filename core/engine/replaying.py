@@ -20,7 +20,8 @@ def replays(problem: Problem, chain: Sequence[int], stages: Sequence[Sequence[in
 
 
 def _completed(problem: Problem, sequence: Sequence[int]) -> tuple[int, ...]:
-    """With what is read before it was ever computed computed first: programs leave out reads that take no memory, such as a view's shape."""
+    """With what is read before it was ever computed computed first: programs leave out reads that take no memory, such as a view's
+    shape."""
     computed = [False] * problem.count
     complete: list[int] = []
     for wanted in sequence:

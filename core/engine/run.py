@@ -26,14 +26,14 @@ def run_strategy(problem: Problem, strategy: str, settings: Settings, watch: Wat
     if not problem.count:
         result = Result(Status.OPTIMAL, Stop.FINISHED, (), 0.0, bound_scope=Scope.ANY)
     elif searches:
-        from .ordering import under_searched_order  # imports numba, which takes a while
+        from .searched_order import under_searched_order  # imports numba, which takes a while
 
         result = under_searched_order(problem, run, settings, watch)
     else:
         result = run(problem, settings, watch)
     if settings.order is Order.SEARCH and result.sequence is not None:
         result = replace(result, sequence=drop_unread(problem, result.sequence))
-    result = replace(result, unfinished=None, strategy=strategy, seconds=watch.elapsed - begun)
+    result = replace(result, strategy=strategy, seconds=watch.elapsed - begun)
     return certified(result, problem, settings.gap, watch.on_event)
 
 

@@ -22,10 +22,8 @@ from .worker import Worker
 class Scheduler:
     """Runs rounds until the gap is met, time is up, or nobody has anything left to do."""
 
-    def __init__(self, pool: Pool, workers: Sequence[Worker], settings: Settings, watch: Watch, *, may_give_up: bool = False) -> None:
+    def __init__(self, pool: Pool, workers: Sequence[Worker], settings: Settings, watch: Watch) -> None:
         self.pool, self.workers, self.settings, self.watch = pool, workers, settings, watch
-        self.may_give_up = may_give_up
-        """May it end before the gap is met, because there is something else to try?"""
         self.round = 0
         self.work = 0.0
         """What all slices so far amount to, as counted by those who did them."""
@@ -34,6 +32,8 @@ class Scheduler:
         self._failures: dict[str, int] = {}
         self._resting: dict[str, int] = {}
         self._turn = 0
+        self._idle = 0
+        """Rounds in a row in which nobody worked on bounds and nothing was found."""
 
     def run(self) -> None:
         with ThreadPoolExecutor(self.settings.threads or PARAMS.threads) as cores:
@@ -51,13 +51,15 @@ class Scheduler:
         """Once the gap is met, who is still at work is told to stop, and what comes of it is not looked at."""
         snapshot, met = self.pool.snapshot(self.round), Event()
         watch = replace(self.watch, interrupted=lambda: met.is_set() or self.watch.interrupted())
+        improved = False
         running = [cores.submit(worker.step, snapshot, watch) for worker in chosen]
         for worker, work in zip(chosen, running, strict=True):
             report = work.result()
             if not met.is_set():
-                self._merge(worker, report)
+                improved |= self._merge(worker, report)
                 if self._gap <= PARAMS.fine_gap:
                     met.set()
+        self._idle = 0 if improved or any(not worker.is_search for worker in chosen) else self._idle + 1
         self.round += 1
         self._course.append((self.work, self._gap))
 
@@ -65,9 +67,9 @@ class Scheduler:
     def is_over(self) -> bool:
         """Is the gap met finely; or as asked for, and the work no longer worth it; or is it time?"""
         pool = self.pool
-        if self.watch.expired or pool.infeasible or self.round == self.settings.iterations:
+        if self.watch.expired or pool.infeasible or self.round == self.settings.iterations or self._idle >= PARAMS.idle_rounds:
             return True
-        return self._gap <= PARAMS.fine_gap or (self.has_stalled and (pool.gap <= self.settings.gap or self.may_give_up))
+        return self._gap <= PARAMS.fine_gap or (self.has_stalled and pool.gap <= self.settings.gap)
 
     @property
     def _gap(self) -> float:
@@ -98,9 +100,10 @@ class Scheduler:
             chosen = [searches[self._turn % len(searches)]]
         return chosen
 
-    def _merge(self, worker: Worker, report: Report) -> None:
+    def _merge(self, worker: Worker, report: Report) -> bool:
         improved = self.pool.merge(self.round, worker.name, report)
         self.work += report.work
         if worker.is_search:
             self._failures[worker.name] = 0 if improved else self._failures.get(worker.name, 0) + 1
             self._resting[worker.name] = min(PARAMS.most_rests, self._failures[worker.name])
+        return improved

@@ -13,7 +13,7 @@ from pyomo.core.expr import LinearExpression
 
 from ..model.problem import Problem
 from ..schedule.sequence import prune
-from .around import Around, carried, stage_sets
+from .carrying import carried, stage_sets
 from .standard_form import StandardForm
 
 
@@ -65,15 +65,10 @@ class Formulated:
     """S[stage, value] where it is a variable; elsewhere it is 0."""
     unit: float
     """What one unit of the objective is in cost (or in bytes, where the peak is minimised)."""
-    around: Around | None = None
-    """Says what R and S are where they are no variables, if the model is of the neighbourhood of a schedule."""
 
     def sequence(self, values: NDArray[np.float64]) -> tuple[int, ...]:
         """The sequence a solver's values describe. Rounded, never truncated."""
         chosen = [set(run) for run in self.runs]
-        if self.around is not None:
-            for stage, operation in self.around.fixed():
-                chosen[stage].add(operation)
         column_of = self.form.column_of
         for (stage, operation), variable in self.compute.items():
             column = column_of.get(id(variable))

@@ -11,8 +11,6 @@ are the same constraints.
 A stage may hold several first computations (`runs`), or none. With one each this is exactly the paper's search space; with more it is a
 restriction of it in which every operation runs at most once per run; empty runs between them allow another recomputation of the same
 operation before the next first computation. In each case every solution is a real schedule.
-
-A model of the neighbourhood of a schedule (`Around`) has variables only for what is free, and constants for the rest.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression
 
 from ..model.problem import Problem, horizons, last_stages_kept
-from .around import Around
 from .formulation import Formulated, Rows
 from .pyomo_form import compile_standard_form
 from .scale import Scale
@@ -42,18 +39,6 @@ def build_smallest_peak(problem: Problem, runs: Sequence[range] | None = None) -
     return _Builder(problem, tuple(runs) if runs is not None else single_runs(problem), minimise_peak=True).build()
 
 
-def free_decisions(problem: Problem, around: Around) -> int:
-    """How many binaries the model of a neighbourhood has, counted without building it."""
-    scope, free = _near(problem, around), around.operations
-    computations = sum(i in free and i not in run for run, active in zip(around.runs, scope.active, strict=True) for i in active)
-    return computations + sum(problem.producer[value] in free for held in scope.held[:-1] for value in held)
-
-
-def build_neighbourhood(problem: Problem, around: Around) -> Formulated:
-    """The liveness form of the schedules near one that fits. As large as what is free, however large the graph."""
-    return _Builder(problem, around.runs, minimise_peak=False, around=around).build()
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scope:
     """What may be computed in each stage and kept into each, in order; nothing else can be or help."""
@@ -64,34 +49,27 @@ class _Scope:
 
 
 class _Builder:
-    def __init__(self, problem: Problem, runs: tuple[range, ...], *, minimise_peak: bool, around: Around | None = None) -> None:
+    def __init__(self, problem: Problem, runs: tuple[range, ...], *, minimise_peak: bool) -> None:
         self.problem = problem
         self.runs = runs
         self.minimise_peak = minimise_peak
-        self.around = around
         self.scale = Scale.of(problem)
         self.model = pyo.ConcreteModel(name=problem.graph.name)
-        self.scope = _whole(problem, runs) if around is None else _near(problem, around)
+        self.scope = _scope(problem, runs)
 
     def build(self) -> Formulated:
-        problem, runs, model, around = self.problem, self.runs, self.model, self.around
+        problem, runs, model = self.problem, self.runs, self.model
         compute = [
             (stage, operation)
             for stage, operations in enumerate(self.scope.active)
             for operation in operations
-            if operation not in runs[stage] and (around is None or operation in around.operations)
+            if operation not in runs[stage]
         ]
-        keep = [
-            (stage, value)
-            for stage, values in enumerate(self.scope.held[:-1])
-            for value in values
-            if around is None or problem.producer[value] in around.operations
-        ]
+        keep = [(stage, value) for stage, values in enumerate(self.scope.held[:-1]) for value in values]
         model.R = pyo.Var(compute, domain=pyo.Binary)
         model.S = pyo.Var(keep, domain=pyo.Binary)
         self.compute = dict(zip(compute, model.R.values(), strict=True))
         self.keep = dict(zip(keep, model.S.values(), strict=True))
-        self.open = range(len(runs)) if around is None else sorted({t for t, _ in compute} | {t - d for t, _ in keep for d in (0, 1)})
         if minimise_peak := self.minimise_peak:
             model.peak = pyo.Var(bounds=(0, None))
             model.smallest_peak = pyo.Objective(expr=model.peak, sense=pyo.minimize)
@@ -100,27 +78,24 @@ class _Builder:
         self._dependencies_1b_1c()
         self._needed_and_memory()
         unit = self.scale.bytes_unit if minimise_peak else self.scale.cost_unit
-        return Formulated(problem, model, compile_standard_form(model), runs, self.compute, self.keep, unit, around)
+        return Formulated(problem, model, compile_standard_form(model), runs, self.compute, self.keep, unit)
 
     def r(self, stage: int, operation: int) -> Any:
         """R[t,i]: 1 for first computations (1e), 0 before them and where it cannot help."""
         if operation in self.runs[stage]:
             return 1
-        fixed = 0 if self.around is None else int(operation in self.around.computed[stage])
-        return self.compute.get((stage, operation), fixed)
+        return self.compute.get((stage, operation), 0)
 
     def s(self, stage: int, value: int) -> Any:
         """S[t,v]: nothing is kept into the first stage (1d); graph outputs are kept past the last."""
         if stage == len(self.runs):
             return int(self.problem.kept[value])
-        fixed = 0 if self.around is None else int(value in self.around.kept[stage])
-        return self.keep.get((stage, value), fixed)
+        return self.keep.get((stage, value), 0)
 
     def _objective_1a(self) -> None:
         cost = self.scale.cost
-        fixed = () if self.around is None else self.around.fixed()
         body = LinearExpression(
-            constant=sum(cost) + sum(cost[operation] for _, operation in fixed),
+            constant=sum(cost),
             linear_coefs=[cost[operation] for _, operation in self.compute],
             linear_vars=list(self.compute.values()),
         )
@@ -129,7 +104,7 @@ class _Builder:
     def _dependencies_1b_1c(self) -> None:
         problem = self.problem
         inputs_1b, kept_1c, once = Rows(), Rows(), Rows()
-        for stage in self.open:
+        for stage in range(len(self.runs)):
             run = self.runs[stage]
             for operation in self.scope.active[stage]:
                 for value in problem.inputs[operation]:
@@ -160,7 +135,7 @@ class _Builder:
         problem = self.problem
         needed_index: list[tuple[int, int, int]] = []
         users_of: dict[int, dict[int, list[int]]] = {}
-        for stage in self.open:
+        for stage in range(len(self.runs)):
             users: dict[int, list[int]] = {}
             for operation in self.scope.active[stage]:
                 for value in problem.inputs[operation]:
@@ -196,7 +171,7 @@ class _Builder:
 
     def _memory_rows(self, users_of: dict[int, dict[int, list[int]]]) -> None:
         problem, scale, model = self.problem, self.scale, self.model
-        steps = [(stage, operation) for stage in self.open for operation in self.scope.active[stage]]
+        steps = [(stage, operation) for stage in range(len(self.runs)) for operation in self.scope.active[stage]]
         model.U = pyo.Var(steps, bounds=(0, None if self.minimise_peak else scale.available))
         used = dict(zip(steps, model.U.values(), strict=True))
         recurrence, workspace = Rows(), Rows()
@@ -238,7 +213,7 @@ class _Builder:
     def _knapsacks(self) -> None:
         """What is kept past a first computation, in one row: implied by the recurrence, but there no solver sees the knapsack in it."""
         knapsacks = Rows()
-        for stage in self.open:
+        for stage in range(len(self.runs)):
             run = self.runs[stage]
             if not run:
                 continue
@@ -265,50 +240,12 @@ class _Builder:
         return after
 
 
-def _whole(problem: Problem, runs: Sequence[range]) -> _Scope:
+def _scope(problem: Problem, runs: Sequence[range]) -> _Scope:
     last_use = horizons(problem)
     last_keep = last_stages_kept(problem, last_use)
     active = [[*(i for i in range(run.start) if last_use[i] >= run.start and not problem.pinned[i]), *run] for run in runs]
     held = [[value for value, producer in enumerate(problem.producer) if producer < run.start <= last_keep[value]] for run in runs]
     return _Scope(active, [*held, [value for value, kept in enumerate(problem.kept) if kept]])
-
-
-def _near(problem: Problem, around: Around) -> _Scope:
-    """Free is only what can be computed or kept, given what is not free, and what something can then use."""
-    last_use = horizons(problem)
-    last_keep = last_stages_kept(problem, last_use)
-    again = sorted(operation for operation in around.operations if not problem.pinned[operation])
-    active: list[list[int]] = []
-    held: list[list[int]] = [[]]
-    for stage, run in enumerate(around.runs):
-        there = set(held[stage])
-        chosen: list[int] = []
-        for operation in sorted({*around.computed[stage], *(i for i in again if i < run.start <= last_use[i])}):
-            if operation in around.computed[stage] or there.issuperset(problem.inputs[operation]):
-                chosen.append(operation)
-                there.update(problem.outputs[operation])
-        active.append(chosen)
-        if stage + 1 < len(around.runs):
-            begin = around.runs[stage + 1].start
-            free = {value for value in there if problem.producer[value] in around.operations and begin <= last_keep[value]}
-            held.append(sorted(around.kept[stage + 1] | free))
-    held.append(sorted(around.kept[-1]))
-    return _useful(problem, around, _Scope(active, held))
-
-
-def _useful(problem: Problem, around: Around, scope: _Scope) -> _Scope:
-    """Without what is free and of no use to anything after it."""
-    active, held = list(scope.active), list(scope.held)
-    for stage in reversed(range(len(around.runs))):
-        wanted = set(held[stage + 1])
-        chosen: list[int] = []
-        for operation in reversed(active[stage]):
-            if operation in around.computed[stage] or not wanted.isdisjoint(problem.outputs[operation]):
-                chosen.append(operation)
-                wanted.update(problem.inputs[operation])
-        active[stage] = chosen[::-1]
-        held[stage] = [value for value in held[stage] if value in wanted]
-    return _Scope(active, held)
 
 
 def _is_zero(term: Any) -> bool:

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from ..baselines.best import infeasible, keep_everything
 from ..events import Event, Watch
+from ..milp.any_order import KEEP, AnyOrderProgram
 from ..milp.liveness import build_liveness
-from ..milp.relaxation import build_relaxation, reduce_problem
 from ..milp.stages import liveness_entries, merged_runs, single_runs
+from ..model.bounding import bounding_problem
+from ..model.precedence import TotalOrder
 from ..model.problem import Problem
-from ..model.transforms.group import small_below
 from ..result import Result, Status, Stop
 from ..schedule.sequence import just_in_time, profile, prune
 from ..settings import Settings
@@ -27,10 +28,10 @@ THRESHOLDS = (0.5, 0.3, 0.7, 0.15, 0.85, 0.05)
 SAMPLES = 24
 """Randomized roundings of one LP."""
 LP_ENTRIES = 80_000
-"""Largest full relaxation that is solved; a larger graph gets the merged-stage one."""
-WINDOWS = 24
-WINDOW_OPERATIONS = 20_000
-"""The most stages of the merged-stage relaxation, and the most stages times operations: it is solved anew for every epsilon."""
+"""Largest full relaxation that is solved; a larger graph gets the program with breakpoints."""
+STAGES = 24
+STAGE_OPERATIONS = 20_000
+"""The most stages of the program with breakpoints, and the most stages times operations: it is solved anew for every epsilon."""
 
 Shares = NDArray[np.float64]
 
@@ -60,7 +61,7 @@ def round_relaxation(problem: Problem, settings: Settings, watch: Watch) -> tupl
         if watch.expired or infeasible(tightened) is not None or misses == 2:
             break
         watch.on_event(Event("lp-rounding", message=f"epsilon {epsilon}"))
-        relaxed = (_kept_in_all_stages if exact else _kept_over_ends)(tightened, settings, watch)
+        relaxed = (_kept_in_all_stages if exact else _kept_over_breakpoints)(tightened, settings, watch)
         if relaxed is None:
             break
         runs, shares = relaxed
@@ -91,16 +92,23 @@ def _kept_in_all_stages(problem: Problem, settings: Settings, watch: Watch) -> t
     return formulated.runs, shares
 
 
-def _kept_over_ends(problem: Problem, settings: Settings, watch: Watch) -> tuple[tuple[range, ...], Shares] | None:
-    """S of the merged-stage relaxation, for large graphs; what is free there is kept."""
-    reduced = reduce_problem(problem, small_below(problem))
-    relaxation = build_relaxation(reduced, merged_runs(problem, max(8, min(WINDOWS, WINDOW_OPERATIONS // problem.count))))
-    solved = get_solver(settings.solver).solve(relaxation.form, settings, watch)
+def _kept_over_breakpoints(problem: Problem, settings: Settings, watch: Watch) -> tuple[tuple[range, ...], Shares] | None:
+    """S of the program with a few breakpoints, for large graphs, in the given order. What has no variable there is recomputed as needed."""
+    stages = max(8, min(STAGES, STAGE_OPERATIONS // problem.count))
+    runs = merged_runs(problem, stages)
+    chain = [run.start for run in runs if 0 < run.start < problem.count]
+    bounding = bounding_problem(problem)
+    program = AnyOrderProgram.of(bounding, TotalOrder(tuple(range(problem.count))), chain)
+    solved = get_solver(settings.solver).solve(program.form.relaxed(), settings, watch)
     if solved.values is None:
         return None
-    shares = np.append(solved.values, 0.0)[relaxation.keep[:-1]]
-    shares[:, ~reduced.counted] = 1.0
-    return relaxation.runs, shares
+    number = {value: position for position, value in enumerate(problem.graph_value)}
+    shares = np.zeros((len(runs), len(problem.size)))
+    shares[:, np.flatnonzero(np.array(problem.size) == 0)] = 1.0
+    for position, (letter, stage, value) in enumerate(program.variables()):
+        if letter == KEEP and stage + 1 < len(runs):
+            shares[stage + 1, number[program.problem.graph_value[value]]] = solved.values[position]
+    return runs, shares
 
 
 def _roundings(shares: Shares, draw: np.random.Generator) -> Iterator[list[set[int]]]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..events import Watch
 from ..model.problem import Problem
-from ..model.transforms.group import Grouped, group_operations, pass_zones, small_below
+from ..model.transforms.group import Grouped, group_operations, small_below
 from ..schedule.sequence import just_in_time
 from .fitting import cheapest_that_fits
 from .layout import Layout, coarse_layout, fine_layout
@@ -27,8 +26,6 @@ QUICK_SPLICES = 15
 neither large nor small."""
 POLISH = 2
 """The same, to improve what another view has found."""
-INSISTENT = 2
-"""Where there are zones memory is scarce: no walk should let go of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,37 +58,6 @@ class View:
         return cheapest_that_fits(self.problem, [expanded, just_in_time(self.problem, expanded)])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ZoneView:
-    """A problem in which zones are passed on given ways, looked at in all the ways that a problem can be looked at in turn."""
-
-    problem: Problem
-    passed: Grouped
-    views: tuple[View, ...]
-    name: str = "zone search"
-
-    @staticmethod
-    def of(problem: Problem, ways: Mapping[range, Sequence[int]]) -> ZoneView:
-        passed = pass_zones(problem, ways)
-        return ZoneView(problem, passed, views_of(passed.problem))
-
-    def recomputing_no_more(self, again: Set[int], dear: float) -> ZoneView:
-        """The same as a plain sequence, in which operations outside zones that cost more than this are made again only if among some."""
-        chosen = {group for group, main in enumerate(self.passed.main) if main in again}
-        passed = replace(self.passed, problem=_with_dear_pinned(self.passed.problem, chosen, dear))
-        return ZoneView(self.problem, passed, (View("splice search", passed.problem),), "trusting zone search")
-
-    def walk(self, start: Sequence[int], seed: int, moves: int, watch: Watch, turn: int) -> tuple[int, ...] | None:
-        """One walk, from and to sequences of the problem itself. Whose turn it is says how the problem is looked at."""
-        view = self.views[turn % len(self.views)]
-        found = view.walk(self.passed.contract(start), seed, moves, watch, INSISTENT)
-        if found is None:
-            return None
-        expanded = self.passed.expand(found)
-        better = splice_from(self.problem, expanded, seed, POLISH * moves, watch, insistence=INSISTENT)
-        return cheapest_that_fits(self.problem, [expanded] if better is None else [expanded, better])
-
-
 def views_of(problem: Problem, *, scarce: bool = False) -> tuple[View, ...]:
     """Those worth searching, where memory is plenty enough for some schedule or so scarce that the question is whether there is any."""
     plain = View("splice search", problem)
@@ -105,24 +71,6 @@ def views_of(problem: Problem, *, scarce: bool = False) -> tuple[View, ...]:
         plain,
     )
     return (*views, View("search", problem, fine_layout(problem))) if scarce and problem.count <= FINE_OPERATIONS else views
-
-
-def recomputing_no_more(problem: Problem, sequence: Sequence[int], dear: float) -> Problem:
-    """The problem in which operations that cost more than this are made again only if a sequence does so.
-
-    A sequence that takes a little too much, from a relaxation, is often right about which dear operations to recompute; making it fit takes
-    many cheap ones. A walk that may recompute anything recomputes one dear operation instead, and never finds back.
-    """
-    return _with_dear_pinned(problem, {operation for operation, times in Counter(sequence).items() if times > 1}, dear)
-
-
-def _with_dear_pinned(problem: Problem, again: Set[int], dear: float) -> Problem:
-    """The problem in which operations that cost more than this are made again only if among some."""
-    pinned = (
-        is_pinned or (cost > dear and operation not in again)
-        for operation, (is_pinned, cost) in enumerate(zip(problem.pinned, problem.cost, strict=True))
-    )
-    return replace(problem, pinned=tuple(pinned))
 
 
 def search_views(

@@ -10,7 +10,6 @@ from ..jit.beside import done_beside
 from ..model.costs import Costs
 from ..model.graph import Graph, Operation, Value
 from ..model.problem import Problem, build_problem
-from ..zones.labels import find_zone
 from . import splice_kernels
 from .local import walk_from
 from .order import find_order, order_for_budget
@@ -31,7 +30,6 @@ def warm_up() -> None:
         walk_from(problem, range(problem.count), 0, 1, Watch())
         find_order(problem, 0, 10, Watch())
         order_for_budget(problem, 0, 10, Watch())
-        find_zone(problem, range(problem.count))
     warm_up_splices()
 
 

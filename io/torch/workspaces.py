@@ -18,8 +18,8 @@ from .storages import tensors_in
 from .traced import TracedGraph
 
 SHARES = {
-    "convolution": 2.0,
-    "convolution_backward": 2.0,
+    "convolution": 2.5,
+    "convolution_backward": 2.5,
     "_native_batch_norm_legit_functional": 0.001,
     "native_batch_norm_backward": 0.34,
     "native_layer_norm_backward": 0.05,
@@ -30,8 +30,8 @@ SHARES = {
     "_scaled_dot_product_flash_attention_for_cpu_backward": 0.4,
 }
 """Of the bytes of all inputs and outputs."""
-SHORT_SHARES = {"mm": 2.6, "addmm": 2.0, "bmm": 2.6, "gelu_backward": 0.7}
-"""The same in 16-bit types, which some kernels convert."""
+SHORT_SHARES = {"add": 0.6, "mm": 2.6, "addmm": 2.0, "bmm": 2.6, "gelu_backward": 0.7}
+"""The same where a tensor is of a 16-bit type, which some kernels convert."""
 LEAST = 64
 """Bytes: numbers in place of tensors."""
 
@@ -47,8 +47,8 @@ def _estimated(traced: TracedGraph, number: int, operation: Operation) -> Operat
         return operation
     node = traced.nodes[number][0]
     name = operation.kind.removeprefix("aten.").split(".")[0]
-    first = next(iter(tensors_in(node.meta.get("val"))), None)
-    short = first is not None and first[1].dtype in (torch.bfloat16, torch.float16)
+    tensors = [tensor for each in (node, *node.all_input_nodes) for _, tensor in tensors_in(each.meta.get("val"))]
+    short = any(tensor.dtype in (torch.bfloat16, torch.float16) for tensor in tensors)
     share = SHARES.get(name, SHORT_SHARES.get(name, 0.0) if short else 0.0)
     return replace(operation, workspace=max(LEAST, int(share * (operation.work.moved_bytes or 0)), _converted(node)))
 

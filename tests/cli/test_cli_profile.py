@@ -85,7 +85,7 @@ def test_a_gpu_that_is_not_there_is_exit_5_in_one_line(unet: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["chain.json"], "only ONNX models can be profiled"),
+        (["chain.json"], "only models can be profiled"),
         (["nothing.onnx"], "nothing.onnx"),
         (["unet.onnx", "--provider", "cud"], "did you mean 'cuda'?"),
         (["unet.onnx", "-o", "unet.onnx"], "overwrite the input"),

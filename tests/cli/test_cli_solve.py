@@ -86,6 +86,8 @@ def test_infeasible_is_exit_3_with_the_smallest_budget_and_what_binds(tmp_path: 
     assert ran.code == 3
     assert ran.json["status"] == "infeasible"
     assert ran.json["smallest_budget_bytes"] == 3
+    assert ran.json["works_at_bytes"] == 3
+    assert ran.err.endswith("this works: checkmate solve chain.json --budget 3 --json\n")
     assert ran.json["binding_operation"].startswith("op")
     assert "3 bytes" in ran.err
     assert ran.json["binding_operation"] in ran.err
@@ -107,6 +109,7 @@ def test_infeasible_above_the_floor_is_proven_by_the_solver(tmp_path: Path) -> N
     ran = run(tmp_path, "solve", "g.json", "--budget", "4", "--json")
     assert ran.code == 3
     assert ran.json["smallest_budget_bytes"] == 5
+    assert ran.json["works_at_bytes"] == 5
     assert ran.err.count("\n") == 1
     assert files_in(tmp_path) == {"g.json"}
 
@@ -118,6 +121,9 @@ def test_a_baseline_that_does_not_fit_is_exit_4_with_its_peak_and_advice(tmp_pat
     assert ran.json["status"] == "unknown"
     for word in ("strategy keep-all", "10 bytes", "try --strategy auto"):
         assert word in ran.err
+    assert ran.err.endswith("this works: checkmate solve chain.json --budget 10 --strategy keep-all --json\n")
+    assert run(tmp_path, "solve", "chain.json", "--budget=5", "--strategy", "keep-all").err.endswith("--budget=10 --strategy keep-all\n")
+    assert run(tmp_path, "solve", "chain.json", "--strategy", "keep-all", CHECKMATE_BUDGET="5").err.endswith("; --budget 10 works\n")
     assert files_in(tmp_path) == {"chain.json"}
 
 
@@ -267,5 +273,5 @@ def test_a_pipe_gets_aligned_text_without_decoration_and_verbose_tells_the_story
     assert ran.err == ""
     verbose = run(tmp_path, "solve", "chain.json", "--budget", "4", "-v")
     assert "best 26" in verbose.err
-    assert "no ONNX model is written" in verbose.err
+    assert "no model is written" in verbose.err
     assert run(tmp_path, "solve", "chain.json", "--budget", "4", "-q").out == ""

@@ -60,7 +60,7 @@ def test_a_training_graph_made_on_the_way_is_measured_and_run(tmp_path: Path) ->
         (["forward.onnx", "--verify", "--no-onnx"], "not written with --no-onnx"),
         (["forward.onnx", "--verify", "-o", "-"], "not written with -o -"),
         (["-", "--profile"], "give a file"),
-        (["chain.json", "--profile"], "--profile needs an ONNX model"),
+        (["chain.json", "--profile"], "--profile needs a model"),
         (["chain.json", "--verify"], "--verify needs an ONNX model"),
     ],
 )

@@ -38,12 +38,12 @@ def imports(path: Path, *, for_typing: bool = True) -> Iterator[str]:
 
 CORE_LAYERS = (
     *("errors", "events", "spelling", "lookup", "jit", "model", "schedule", "result", "settings", "history", "strategy"),
-    *("baselines", "zones", "milp", "solvers", "rounding", "bounds", "search", "engine", "studies"),
+    *("baselines", "milp", "solvers", "rounding", "search", "engine", "studies"),
 )
 """In this order: a layer imports from those before it, never from those after it."""
 IO_LAYERS = (
     *("io.formats", "io.onnx.proto", "io.onnx.read", "io.onnx.compile", "io.onnx.build", "io.onnx.gradients", "io.onnx.differentiate"),
-    *("io.load", "io.onnxruntime", "io.report"),
+    *("io.onnxruntime", "io.torch", "io.torch_files", "io.load", "io.report"),
 )
 CLI_LAYERS = (
     "cli.exit_codes",
@@ -51,6 +51,7 @@ CLI_LAYERS = (
     "cli.log",
     "cli.console",
     "cli.options",
+    "cli.next_step",
     "cli.failures",
     "cli.output",
     "cli.jobs",

@@ -87,6 +87,8 @@ class Counting:
 
     def taken(self, result: CoreResult) -> int:
         """What the budget limits, for a schedule."""
+        if self.count is Count.TENSORS:
+            return result.peak_bytes
         return self._figure(self.memory(result.proof.schedule), result.peak_bytes)
 
     def require_possible(self, limit: int, tensors: int) -> None:

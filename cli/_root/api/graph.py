@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..io.formats.costs_json import CostsFile
     from ..io.onnx.differentiate.training_files import Differentiated
     from ..io.onnx.read.reader import OnnxModel
-    from ..io.torch.program_graph import TorchProgram
+    from ..io.torch.files.program_graph import TorchProgram
     from .pricing import CostsChoice, PricedGraph
 
 TORCH = "torch"

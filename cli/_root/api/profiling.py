@@ -13,7 +13,7 @@ from .graph import LoadedGraph, as_graph
 
 if TYPE_CHECKING:
     from ..io.onnxruntime.measure import ProfileResult
-    from ..io.torch.program_graph import TorchProgram
+    from ..io.torch.files.program_graph import TorchProgram
 
 
 def profile(
@@ -52,8 +52,8 @@ def _profile_program(
 ) -> ProfileResult:
     from ..io.formats.costs_json import parse_costs
     from ..io.onnxruntime.measure import ProfileResult
-    from ..io.torch.isolated import run_isolated
-    from ..io.torch.program_verification import training_fields
+    from ..io.torch.files.isolated import run_isolated
+    from ..io.torch.files.program_verification import training_fields
 
     device = program.traced.device.type
     if provider != device:

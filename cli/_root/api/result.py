@@ -193,7 +193,7 @@ class Result:
         """Write the compiled model, and copy external weights of the original."""
         if self.priced.loaded.torch is not None:
             from ..io.formats.atomic import atomic_write
-            from ..io.torch.program_writer import program_bytes
+            from ..io.torch.files.program_writer import program_bytes
 
             atomic_write(path, program_bytes(self.priced.loaded.torch, self.core.proof.schedule, self._notes))
             return [path]

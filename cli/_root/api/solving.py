@@ -199,7 +199,8 @@ def _solve_counted(
     assert least is not None
     raise LimitError(
         f"found no schedule with which the {counting.count.value} takes at most {exact_bytes(limit)}: the smallest found takes "
-        f"{exact_bytes(least)}; try --budget {least}" + (", or --anchor none, which needs fewer nodes" if counting.anchor == "full" else "")
+        f"{exact_bytes(least)}" + ("; --anchor none needs fewer nodes" if counting.anchor == "full" else ""),
+        least,
     )
 
 
@@ -229,7 +230,7 @@ def require_fitting(result: CoreResult, problem: Problem, options: SolvingOption
         raise InterruptedWorkError("interrupted before a schedule that fits was found; nothing was written")
     if result.certificate is not None:
         over = result.peak_bytes - problem.budget
-        reason = f"its peak is {exact_bytes(result.peak_bytes)}, {format_bytes(over)} above {format_bytes(problem.budget)}"
+        reason = f"the lowest peak it found is {exact_bytes(result.peak_bytes)}, {format_bytes(over)} above the budget"
     else:
         reason = result.reason or "it returned none"
     if result.strategy != "auto":
@@ -238,4 +239,5 @@ def require_fitting(result: CoreResult, problem: Problem, options: SolvingOption
         advice = f"try a longer --time-limit than {options.time_limit:g} s or a larger budget"
     else:
         advice = "try a larger budget"
-    raise LimitError(f"strategy {result.strategy} found no schedule within the budget ({reason}); {advice}")
+    works_at = None if result.certificate is None else result.peak_bytes
+    raise LimitError(f"strategy {result.strategy} found no schedule within the budget ({reason}); {advice}", works_at)

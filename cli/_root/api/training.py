@@ -87,7 +87,7 @@ def is_torch_source(source: Any) -> bool:
 def torch_dimensions(source: str) -> tuple[str, ...]:
     """The names of the free sizes of a PyTorch program."""
     from ..io.formats.content import Content
-    from ..io.torch.archive import open_archive
+    from ..io.torch.files.archive import open_archive
 
     return open_archive(Content.from_path(Path(source))).program.symbols
 
@@ -109,7 +109,7 @@ def _differentiate_program(
     if loss is not None and loss_output is not None:
         raise InputError("pass either loss, to add one, or loss_output, the name of an output that is already the loss")
     require_torch()
-    from ..io.torch.program_training import ProgramTraining
+    from ..io.torch.files.program_training import ProgramTraining
 
     content = Content.from_bytes(source, "bytes") if isinstance(source, bytes) else Content.from_path(Path(source))
     training = ProgramTraining(loss, loss_output, predictions, class_axis, tuple(train), tuple(freeze))
@@ -182,7 +182,7 @@ def read_training_graph(made: Differentiated, source: Any, session_threads: int 
 def save_training_program(graph: LoadedGraph, path: Path) -> Path:
     """Write a PyTorch program with its backward pass, completely or not at all."""
     from ..io.formats.atomic import atomic_write
-    from ..io.torch.program_writer import as_traced, program_bytes
+    from ..io.torch.files.program_writer import as_traced, program_bytes
 
     if graph.torch is None or graph.torch.objective is None:
         raise InputError(f"{graph.name}: this graph is not a PyTorch program that was differentiated")

@@ -177,7 +177,7 @@ def verify_compiled(
     from ..io.onnxruntime.verification import VerifyOptions, verify_models
 
     if original.torch is not None:
-        from ..io.torch.program_verification import verify_programs
+        from ..io.torch.files.program_verification import verify_programs
 
         if not is_torch_source(str(compiled)):
             raise InputError(f"{compiled}: not a PyTorch program; compare a program with the one that was compiled from it")

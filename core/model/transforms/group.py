@@ -5,15 +5,11 @@ normalization. The values of such a run are used only within it, except for one 
 operation, with the memory it needs internally as workspace, the problem is ten times smaller. Every schedule of the smaller problem, when
 expanded, is a schedule of the original problem that costs the same and needs no more memory. The converse does not hold: the optimum of the
 smaller problem may be worse, and its bounds do not hold for the original problem.
-
-A zone (`zones.py`) can also be one operation, if its sequence is given: recomputations within the zone are part of it. Inputs of a zone are
-not counted within it after their last use there, so a schedule that keeps them for later needs more memory than it seems to.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from ..floors import feasibility_floor
@@ -48,13 +44,9 @@ class Grouped:
 
     problem: Problem
     original: Problem
-    members: tuple[Sequence[int], ...]
-    """In the order in which they are computed; for a zone, including its recomputations."""
+    members: tuple[range, ...]
     main: tuple[int, ...]
-    """The member that represents the group, so that the group counts as recomputed when it is: the one that makes the large value, or the
-    last."""
-    zones: tuple[range, ...] = ()
-    """Runs that have a given sequence."""
+    """The member that represents the group, so that the group counts as recomputed when it is: the last, which makes the large value."""
 
     def expand(self, sequence: Sequence[int]) -> tuple[int, ...]:
         return tuple(member for group in sequence for member in self.members[group])
@@ -62,21 +54,7 @@ class Grouped:
     def contract(self, sequence: Sequence[int]) -> tuple[int, ...]:
         """The nearest sequence of the smaller problem; recomputations of only a part of a group may be missing from it."""
         group_of = {main: group for group, main in enumerate(self.main)}
-        return tuple(group_of[operation] for operation in self._outside_zones(sequence) if operation in group_of)
-
-    def _outside_zones(self, sequence: Sequence[int]) -> Iterator[int]:
-        """The sequence without everything between the first and the last first computation of a zone, and without its recomputations."""
-        ends = {run.start: run.stop - 1 for run in self.zones}
-        inside = {operation for run in self.zones for operation in run}
-        until = -1
-        for operation in sequence:
-            if until < 0:
-                until = ends.pop(operation, -1)
-            if operation == until:
-                until = -1
-                yield operation
-            elif until < 0 and operation not in inside:
-                yield operation
+        return tuple(group_of[operation] for operation in sequence if operation in group_of)
 
 
 def group_operations(problem: Problem, small: float) -> Grouped:
@@ -87,7 +65,7 @@ def group_operations(problem: Problem, small: float) -> Grouped:
         stop = _longest_group(problem, start, small)
         members.append(range(start, stop))
         start = stop
-    return _contracted(problem, tuple(members), tuple(members), small)
+    return _contracted(problem, tuple(members))
 
 
 def _longest_group(problem: Problem, start: int, small: float) -> int:
@@ -120,7 +98,7 @@ def _takes_little_more(problem: Problem, run: range) -> bool:
     """True if a group needs hardly more memory than its members; otherwise good schedules would be lost."""
     exported = {value for operation in run for value in problem.outputs[operation] if not _only_within(problem, value, run)}
     outside = {value for operation in run for value in problem.inputs[operation] if problem.producer[value] < run.start}
-    together = sum(problem.size[value] for value in outside | exported) + _workspace(problem, run, outside, exported, True)
+    together = sum(problem.size[value] for value in outside | exported) + _workspace(problem, run, outside, exported)
     alone = max(problem.own_bytes(operation) for operation in run)
     return together <= max(HARMLESS * problem.available, LITTLE * alone)
 
@@ -133,23 +111,7 @@ def _connected(problem: Problem, start: int, stop: int) -> bool:
     )
 
 
-def pass_zones(problem: Problem, ways: Mapping[range, Sequence[int]]) -> Grouped:
-    """Make one operation of every zone, which is computed in a given sequence and only once."""
-    starts = {run.start: run for run in ways}
-    members: list[Sequence[int]] = []
-    runs: list[range] = []
-    operation = 0
-    while operation < problem.count:
-        run = starts.get(operation, range(operation, operation + 1))
-        runs.append(run)
-        members.append(ways.get(run, run))
-        operation = run.stop
-    grouped = _contracted(problem, tuple(runs), tuple(members), math.inf)
-    pinned = tuple(was or run in ways for was, run in zip(grouped.problem.pinned, runs, strict=True))
-    return replace(grouped, problem=replace(grouped.problem, pinned=pinned), zones=tuple(ways))
-
-
-def _contracted(problem: Problem, runs: tuple[range, ...], members: tuple[Sequence[int], ...], small: float) -> Grouped:
+def _contracted(problem: Problem, runs: tuple[range, ...]) -> Grouped:
     group_of = [group for group, run in enumerate(runs) for _ in run]
     exported = [
         problem.kept[value] or any(group_of[reader] != group_of[producer] for reader in problem.consumers[value])
@@ -157,26 +119,22 @@ def _contracted(problem: Problem, runs: tuple[range, ...], members: tuple[Sequen
     ]
     chosen = [value for value, out in enumerate(exported) if out]
     number = {value: position for position, value in enumerate(chosen)}
-    read = [_read_from_outside(problem, order) for order in members]
+    read = [_read_from_outside(problem, run) for run in runs]
     inputs = [tuple(sorted(number[value] for value in values)) for values in read]
     outputs = [tuple(number[value] for operation in run for value in problem.outputs[operation] if exported[value]) for run in runs]
     consumers: list[list[int]] = [[] for _ in chosen]
     for group, values in enumerate(inputs):
         for value in values:
             consumers[value].append(group)
-    main = [
-        max((problem.producer[chosen[value]] for value in made if problem.size[chosen[value]] >= small), default=run.stop - 1)
-        for run, made in zip(runs, outputs, strict=True)
-    ]
+    main = [run.stop - 1 for run in runs]
     workspace = [
-        _workspace(problem, order, outside, {chosen[value] for value in made}, run is order)
-        for run, order, outside, made in zip(runs, members, read, outputs, strict=True)
+        _workspace(problem, run, outside, {chosen[value] for value in made}) for run, outside, made in zip(runs, read, outputs, strict=True)
     ]
     smaller = replace(
         problem,
         graph_operation=tuple(problem.graph_operation[operation] for operation in main),
         graph_value=tuple(problem.graph_value[value] for value in chosen),
-        cost=tuple(sum(problem.cost[operation] for operation in order) for order in members),
+        cost=tuple(sum(problem.cost[operation] for operation in run) for run in runs),
         workspace=tuple(workspace),
         pinned=tuple(any(problem.pinned[operation] for operation in run) for run in runs),
         backward=tuple(problem.backward[operation] for operation in main),
@@ -187,7 +145,7 @@ def _contracted(problem: Problem, runs: tuple[range, ...], members: tuple[Sequen
         consumers=tuple(tuple(users) for users in consumers),
         kept=tuple(problem.kept[value] for value in chosen),
     )
-    return Grouped(smaller, problem, members, tuple(main))
+    return Grouped(smaller, problem, runs, tuple(main))
 
 
 def _read_from_outside(problem: Problem, order: Sequence[int]) -> set[int]:
@@ -200,22 +158,19 @@ def _read_from_outside(problem: Problem, order: Sequence[int]) -> set[int]:
     return outside
 
 
-def _workspace(problem: Problem, order: Sequence[int], outside: Set[int], exported: Set[int], keeps_what_it_reads: bool) -> int:
-    """The memory of a group beyond its inputs and exported values. A group holds its inputs throughout, because they may be needed again; a
-    zone does not, so that the result may be negative."""
-    awaited = {*exported, *(outside if keeps_what_it_reads else ())}
-    held = sum(problem.size[value] for value in awaited)
+def _workspace(problem: Problem, run: range, outside: Set[int], exported: Set[int]) -> int:
+    """The memory of a group beyond its inputs and exported values. A group holds its inputs throughout, for later readers."""
+    awaited = {*exported, *outside}
+    beside = held = sum(problem.size[value] for value in awaited)
     most = 0
-    for operation in reversed(order):
+    for operation in reversed(run):
         read, made = problem.inputs[operation], problem.outputs[operation]
         there = {*read, *made} - awaited
         most = max(most, held + sum(problem.size[value] for value in there) + problem.workspace[operation])
         held += sum(problem.size[value] for value in read if value not in awaited)
         awaited.update(read)
-        dropped = [value for value in made if value in awaited and not (keeps_what_it_reads and value in outside)]
-        held -= sum(problem.size[value] for value in dropped)
-        awaited.difference_update(dropped)
-    beside = sum(problem.size[value] for value in {*outside, *exported})
+        held -= sum(problem.size[value] for value in made if value in awaited)
+        awaited.difference_update(made)
     return most - beside
 
 

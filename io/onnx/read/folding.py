@@ -78,8 +78,20 @@ def _folded_shape(node: NodeProto, types: Mapping[str, TypeProto]) -> dict[str, 
     return {node.output[0]: np.asarray(shape[start : len(shape) if end is None else end.i], np.int64)}
 
 
+def _without_private_attributes(node: NodeProto) -> NodeProto:
+    """Recomputed nodes have one (see `writer`); the reference implementation refuses attributes that it does not know."""
+    if not any(attribute.name.startswith("__") for attribute in node.attribute):
+        return node
+    kept = NodeProto()
+    kept.CopyFrom(node)
+    del kept.attribute[:]
+    kept.attribute.extend(attribute for attribute in node.attribute if not attribute.name.startswith("__"))
+    return kept
+
+
 def _evaluated(node: NodeProto, opset: int, inputs: dict[str, Array]) -> dict[str, Array]:
     names = [name for name in node.output if name]
+    node = _without_private_attributes(node)
     graph = helper.make_graph(
         [node], "shape arithmetic", [ValueInfoProto(name=name) for name in inputs], [ValueInfoProto(name=name) for name in names]
     )

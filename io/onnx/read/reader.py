@@ -23,8 +23,8 @@ from ..proto.naming import operation_names
 from ..proto.randomness import Randomness
 from ..proto.stored import Array, free_inputs
 from ..proto.tensor_types import shape_of, type_bytes
+from .backward_passes import with_backward_pass
 from .barrier_tensors import barrier_bytes
-from .joint_graphs import with_backward_pass
 from .kernelless import expand_functions
 from .runtime_view import RuntimeView
 from .scope import Model, Scope

@@ -93,13 +93,11 @@ def _is_padded(call: Call, weight: Shape) -> bool:
 def _conv_threads(work: int, positions: int, threads: int) -> int:
     """How many threads share the convolution of one image (`MlasConvPrepare`)."""
     chosen = min(work // _CONV_WORK_PER_THREAD + 1, _CONV_THREADS, threads)
-    if chosen > 1:
-        stride = -(-positions // chosen)
-        stride = -(-stride // _CONV_COLUMNS) * _CONV_COLUMNS
-        if stride >= positions:
-            return 1
-        chosen -= stride * (chosen - 1) >= positions
-    return chosen
+    stride = -(-positions // chosen)
+    stride = -(-stride // _CONV_COLUMNS) * _CONV_COLUMNS
+    if stride >= positions:
+        return 1
+    return chosen - (stride * (chosen - 1) >= positions)
 
 
 def _conv_transpose(call: Call, runtime: Runtime) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -12,8 +11,6 @@ from oracles import staged_optimum
 from random_graphs import random_problem
 
 from checkmate.core.engine.auto import auto
-from checkmate.core.engine.fixed_order import fixed_order
-from checkmate.core.engine.ordering import under_searched_order
 from checkmate.core.engine.run import run_strategy
 from checkmate.core.events import Event, Watch
 from checkmate.core.result import Status, Stop
@@ -29,9 +26,7 @@ def test_the_same_seed_gives_the_same_schedule(order: str) -> None:
     settings = Settings(gap=0.08, seed=3, order=order)
 
     def solve() -> tuple[int, ...] | None:
-        if order == "given":
-            return auto(problem, settings, Watch(600)).sequence
-        return under_searched_order(problem, auto, settings, Watch(600)).sequence
+        return auto(problem, settings, Watch(600)).sequence
 
     first, second = solve(), solve()
     assert first is not None
@@ -95,40 +90,3 @@ def test_bounds_hold_and_gaps_are_met_on_small_graphs() -> None:
         assert tight.bound <= optimum * (1 + 1e-6) + 1e-6, seed
         solved += 1
     assert solved > 30
-
-
-def test_work_that_was_interrupted_goes_on_where_it_was_left() -> None:
-    """What was proven and found stands, and linear programs are not solved again."""
-    problem = unit_chain(14, 4)
-    before: list[str] = []
-    after: list[str] = []
-
-    def note(messages: list[str]) -> Callable[[Event], None]:
-        return lambda event: messages.append(event.message) if event.phase == "bounding" else None
-
-    first = fixed_order(problem, Settings(gap=1e-4), Watch(120, note(before), lambda: len(before) >= 3))
-    assert first.stop is Stop.INTERRUPTED
-    assert first.unfinished is not None
-    assert first.bound is not None
-    known = Known(bound=first.bound, unfinished=first.unfinished)
-    second = fixed_order(problem, Settings(gap=1e-4, known=known), Watch(120, note(after)))
-    assert second.status is Status.OPTIMAL
-    assert second.bound is not None
-    assert second.bound >= first.bound
-    assert second.sequence is not None
-    assert profile(problem, second.sequence).peak <= problem.budget
-    assert before[0] not in after
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("elsewhere", [1.0, math.inf])
-def test_nobody_waits_for_what_is_far_dearer_than_a_schedule_in_another_order(elsewhere: float) -> None:
-    """As soon as walks with zones have led somewhere: without another order, the exact model comes after them."""
-    problem = unit_chain(20, 4)
-    phases: set[str] = set()
-    exact = "building the liveness model"
-    watch = Watch(120, lambda event: phases.add(event.phase), lambda: exact in phases)
-    solution = fixed_order(problem, Settings(gap=0.0, known=Known(elsewhere=elsewhere * problem.ideal_cost)), watch)
-    assert solution.sequence is not None
-    assert "zone search" in phases
-    assert (exact in phases) == math.isinf(elsewhere)

@@ -12,7 +12,6 @@ from random_graphs import random_problem
 from checkmate.core.engine.strategies import get_strategy
 from checkmate.core.events import Watch
 from checkmate.core.milp import get_formulation
-from checkmate.core.milp.relaxation import build_relaxation, reduce_problem
 from checkmate.core.milp.stages import liveness_entries, merged_runs, single_runs
 from checkmate.core.model.problem import Problem
 from checkmate.core.result import Result, Status
@@ -92,9 +91,9 @@ def test_infeasible_above_the_floor_names_the_smallest_budget() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 4])
-def test_merged_stages_restrict_and_windows_relax(count: int) -> None:
-    """The optimum lies between the relaxation and the restriction."""
-    strict = 0
+def test_merged_stages_restrict(count: int) -> None:
+    """Every solution is a schedule, so none is cheaper than the optimum."""
+    solved = 0
     for seed in range(1000, 1060):
         problem = random_problem(seed, most=9)
         if problem.count < 4 or (expected := staged_optimum(problem)) == math.inf:
@@ -107,11 +106,8 @@ def test_merged_stages_restrict_and_windows_relax(count: int) -> None:
             made = profile(problem, merged.sequence(held.values))
             assert made.peak <= problem.budget
             assert made.cost >= expected - 1e-6
-        relaxed = build_relaxation(reduce_problem(problem), runs)
-        below = solver.solve(relaxed.as_integers(), Settings(gap=1e-6), Watch(60)).bound * relaxed.unit
-        assert below <= expected + 1e-6, seed
-        strict += below > problem.ideal_cost + 1e-6
-    assert strict > 0
+            solved += 1
+    assert solved > 0
 
 
 def test_a_start_is_a_solution_of_the_model() -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 
-from chains import unit_chain
 from random_graphs import random_problem
 from walks import takes_what_it_says
 
 from checkmate.core.model.problem import Problem
-from checkmate.core.model.transforms.group import Grouped, group_operations, pass_zones, small_below
+from checkmate.core.model.transforms.group import group_operations, small_below
 from checkmate.core.model.transforms.unroll import unrolled
 from checkmate.core.schedule.sequence import first_computations, profile, prune
 from checkmate.core.search.layout import coarse_layout
@@ -53,47 +52,6 @@ def test_groups_are_about_as_easy_to_fit_as_their_members() -> None:
             everything, grouped = profile(problem, range(problem.count)), profile(smaller, range(smaller.count))
             assert grouped.cost == everything.cost
             assert grouped.peak >= everything.peak
-
-
-def passed_like(problem: Problem, seed: int) -> Grouped:
-    """A run at random, passed as some schedule does."""
-    rng = random.Random(seed)
-    schedule = some_schedule(problem, seed + 1)
-    firsts = first_computations(problem.count, schedule)
-    start = rng.randrange(problem.count)
-    run = range(start, rng.randrange(start, problem.count) + 1)
-    return pass_zones(problem, {run: schedule[firsts[start] : firsts[run.stop - 1] + 1]})
-
-
-def test_a_schedule_that_passes_a_zone_on_a_given_way_is_one_of_the_problem() -> None:
-    """It costs the same, and takes no more unless something that is read on the way is wanted later too. What is read early need not be
-    there at the worst moment: that is less than nothing beside everything that the way reads and makes."""
-    recomputing = less_than_nothing = 0
-    for seed in range(600):
-        problem = random_problem(seed, most=14)
-        if not problem.count:
-            continue
-        passed = passed_like(problem, seed)
-        chosen = some_schedule(passed.problem, seed)
-        before, after = profile(passed.problem, chosen), profile(problem, passed.expand(chosen))
-        assert abs(before.cost - after.cost) < 1e-9, seed
-        assert passed.contract(passed.expand(chosen)) == chosen, seed
-        smaller, zone = passed.problem, passed.main.index(passed.zones[0][-1])
-        assert smaller.pinned[zone], seed
-        if all(smaller.consumers[value][-1] == zone and not smaller.kept[value] for value in smaller.inputs[zone]):
-            assert after.peak <= before.peak, seed
-            recomputing += len(passed.members[zone]) > len(passed.zones[0])
-        less_than_nothing += smaller.workspace[zone] < 0
-    assert recomputing > 50
-    assert less_than_nothing > 20
-
-
-def test_only_what_is_outside_zones_is_left_of_a_schedule_that_passes_them_on_another_way() -> None:
-    problem = unit_chain(4, 6)
-    passed = pass_zones(problem, {range(3, 6): (3, 4, 2, 5)})
-    assert passed.problem.pinned[3]
-    assert passed.contract((0, 1, 2, 1, 3, 0, 1, 4, 5, 0, 6, 7, 8)) == (0, 1, 2, 1, 3, 0, 4, 5, 6)
-    assert passed.expand((0, 1, 2, 3, 1, 4, 5, 6)) == (0, 1, 2, 3, 4, 2, 5, 1, 6, 7, 8)
 
 
 def test_small_values_together_leave_room() -> None:

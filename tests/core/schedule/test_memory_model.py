@@ -85,6 +85,16 @@ def test_a_view_of_fixed_memory_takes_nothing() -> None:
     problem = problem_of(flat, view("ww", "w"), op("a", "ww", {"a": 4}), fixed=50)
     assert problem.inputs == ((),)
     assert memory(problem, (0,)) == (50, 50, 54)
+    stays = simulate(problem.graph, problem.costs, expand(problem, (0,))).stays
+    assert [problem.graph.values[stay.value].name for stay in stays] == ["a"]
+
+
+def test_computations_beyond_the_first_are_counted_without_views() -> None:
+    problem = problem_of(op("a", "", {"a": 10}), view("v", "a"), op("b", "v", {"b": 1}), op("c", "v b", {"c": 1}))
+    counts = {
+        sequence: simulate(problem.graph, problem.costs, expand(problem, sequence)).recomputed for sequence in ((0, 1, 2), (0, 1, 0, 0, 2))
+    }
+    assert list(counts.values()) == [0, 2]
 
 
 def test_the_floor_is_what_one_operation_needs() -> None:
@@ -165,8 +175,8 @@ MUTATIONS = {
     "nothing": ("", lambda steps: steps),
     "an operation left out": ("never computed|not in memory", lambda steps: steps[:-2]),
     "a free of what is not there": ("frees value 'a', which is not in memory", lambda steps: (Step(Action.FREE, 0), *steps)),
-    "a free of what does not exist": ("number 99", lambda steps: (Step(Action.FREE, 99), *steps)),
-    "a computation that does not exist": ("does not have", lambda steps: (Step(Action.COMPUTE, 99), *steps)),
+    "a free of what does not exist": ("number 4", lambda steps: (Step(Action.FREE, 4), *steps)),
+    "a computation that does not exist": ("does not have", lambda steps: (Step(Action.COMPUTE, 4), *steps)),
     "an input freed too early": ("is not in memory", lambda steps: (steps[0], Step(Action.FREE, 0), *steps[1:])),
     "made while it is there": ("still in memory", lambda steps: (steps[0], *steps)),
     "an output freed at the end": ("graph output 'c' is not in memory at the end", lambda steps: (*steps, Step(Action.FREE, 3))),

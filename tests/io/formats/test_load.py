@@ -81,7 +81,7 @@ def test_a_converted_model_loads_back_equal(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sizes", [{"dims": {"batch": 4}}, {"batch_size": 4}])
 def test_json_has_no_free_dimensions(sizes: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"^stdin: JSON graphs have fixed sizes; --dim and --batch-size are for ONNX models$"):
+    with pytest.raises(InputError, match=r"^stdin: JSON graphs have fixed sizes; --dim and --batch-size are for models$"):
         loaded("-", json.dumps(OURS).encode(), **sizes)
 
 
@@ -114,7 +114,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "text": (b"hello\n", "stdin: neither JSON nor an ONNX model"),
     "text that starts like a field": (b"# Notes\n(see README)\n", "stdin: neither JSON nor an ONNX model"),
     "quoted text": (b'"{}"', "stdin: neither JSON nor an ONNX model"),
-    "zip": (b"PK\x03\x04\x14\x00\x00\x00", "stdin: neither JSON nor an ONNX model"),
+    "zip": (b"PK\x03\x04\x14\x00\x00\x00", "stdin: a damaged zip file"),
     "png": (b"\x89PNG\r\n\x1a\n\x00\x00", "stdin: neither JSON nor an ONNX model"),
     "gzip": (b"\x1f\x8b\x08\x00\x00", "stdin: neither JSON nor an ONNX model"),
     "zeros": (bytes(100), "stdin: neither JSON nor an ONNX model"),

@@ -253,6 +253,20 @@ def test_a_plain_session_takes_what_was_predicted(tmp_path: Path) -> None:
     assert plain.peak == peak
     loose = compiled(model, "a1 a2 a3 a4 a5 a6 g6 g5 a1 a2 a3 a4 g4 g3 a1 a2 g2 g1 end", Anchor.NONE)
     assert run(loose, random_feeds(model), tmp_path, exact=False).peak > peak
+    dimensions = [dimension for value in made.graph.value_info for dimension in value.type.tensor_type.shape.dim]
+    assert not [dimension.dim_param for dimension in dimensions if dimension.dim_param], "each name slows onnxruntime's search for buffers"
+
+
+def test_recomputed_shape_arithmetic_is_read(tmp_path: Path) -> None:
+    """The size of a recomputed Reshape is known only if the recomputed numbers are."""
+    model = parsed("""g (float[8,4,1,5] x) => (float[8,4,5] z) <int64[1] begin = {0}, int64[1] end = {2}, int64[1] rest = {-1}> {
+        [a] a = Exp(x) [shape] s = Shape(a) [same] t = Identity(s) [part] p = Slice(t, begin, end, begin)
+        [target] r = Concat<axis = 0>(p, rest) [flat] f = Reshape(a, r) [sin] b = Sin(f) [cos] c = Cos(b) [sum] z = Add(f, c) }""")
+    made = compiled(model, "a shape same part target flat sin cos a shape same part target flat sum")
+    assert "flat__recompute1" in own(made)
+    ran = run(made, random_feeds(model), tmp_path, exact=True)
+    expected = predict(read_onnx(made.SerializeToString(), name="compiled")).nodes
+    assert [(node.name, node.live_bytes) for node in expected] == list(zip(ran.names, ran.live, strict=True))
 
 
 def test_compiling_again_works(tmp_path: Path) -> None:

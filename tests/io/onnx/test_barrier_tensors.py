@@ -27,6 +27,7 @@ BODIES = {
         "[a] a = Cast<to = 16>(x) [b] b = Neg(x) [c] c = Cast<to = 1>(a) [d] d = Mul(c, b) [e] f = Cast<to = 1>(a) [g] z = Add(f, d)",
         "float[4,6] z",
     ),
+    "eight bits": ("float[4,6] x", "[a] a = Cast<to = 17>(x) [b] b = Cast<to = 1>(a) [c] z = Neg(b)", "float[4,6] z"),
     "of two ranks": (
         "float[4,6] x, float[6] y",
         "[a] a = Exp(x) [b] b = Neg(y) [c] c = Sin(y) [d] d = Mul(c, b) [e] f = Mul(d, c) [g] z = Add(a, f)",
@@ -45,6 +46,8 @@ def model_of(body: str, opset: int) -> OnnxModel:
 def test_no_more_is_stored_than_was_counted(body: str, opset: int) -> None:
     if body == "bfloat16" and opset < 13:
         pytest.skip("operators take it from 13 on")
+    if body == "eight bits" and opset < 19:
+        pytest.skip("operators take it from 19 on")
     model = model_of(body, opset)
     counted = model.graph.fixed["barriers"]
     for anchor in Anchor:
@@ -68,10 +71,17 @@ def test_no_more_is_stored_than_was_counted(body: str, opset: int) -> None:
         ("of two ranks", 12, 1 + 8 * (1 + 2)),
         ("of two ranks", 13, 1),
         ("bfloat16", 13, 1 + 8 + 8),
+        ("eight bits", 19, 1),
     ],
 )
 def test_the_count_by_hand(body: str, opset: int, counted: int) -> None:
     assert model_of(body, opset).graph.fixed["barriers"] == counted
+
+
+def test_metadata_of_others_says_nothing() -> None:
+    proto = model_of("plain", 18).proto
+    proto.metadata_props.add(key="author", value="someone")
+    assert read_onnx(proto).graph.fixed["barriers"] == 1
 
 
 def test_a_compiled_model_has_what_it_has() -> None:

@@ -22,9 +22,9 @@ from torch_zoo import ZOO
 
 import checkmate
 from checkmate.io.formats.content import Content
-from checkmate.io.torch.archive import open_archive
+from checkmate.io.torch.files.archive import open_archive
+from checkmate.io.torch.files.program_graph import read_program
 from checkmate.io.torch.operation_costs import measure_operations
-from checkmate.io.torch.program_graph import read_program
 
 EXPORTED = [
     *("gpt", "gpt-dropout", "checkpoint", "resnet", "shared-norm", "unet", "mobilenet", "vit", "moe", "lstm-cells"),

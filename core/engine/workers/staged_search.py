@@ -1,0 +1,89 @@
+"""Local search over stages, in the order of a schedule: which values each stage keeps, and so what the next recomputes.
+
+It changes many recomputations at once, which deep networks need: a search over single computations takes long to trade one block for
+another. Its schedules are then improved by that one.
+"""
+
+from __future__ import annotations
+
+from ...events import Watch
+from ...model.problem import Problem
+from ...model.transforms.permute import in_original, in_permuted, permuted
+from ...settings import Settings
+from ..params import PARAMS
+from ..pool import Computations, Report, Snapshot
+
+
+class Stages:
+    """From the incumbent, in its order; the problem is looked at in stages that are fine, coarse, or of grouped operations, in turn."""
+
+    is_search = True
+
+    def __init__(self, problem: Problem, settings: Settings, number: int) -> None:
+        self.name = f"stages {number}"
+        self._problem, self._settings, self._number = problem, settings, number
+        self._runs = 0
+
+    def wants(self, snapshot: Snapshot) -> bool:
+        return snapshot.incumbent is not None
+
+    def step(self, snapshot: Snapshot, watch: Watch) -> Report:
+        from ...search.views import views_of  # imports the compiled kernels
+
+        assert snapshot.incumbent is not None
+        order = tuple(dict.fromkeys(snapshot.incumbent.sequence))
+        views = views_of(permuted(self._problem, order))
+        seed = (self._settings.seed * 1000 + self._runs) * 10 + self._number
+        moves = min(PARAMS.stage_moves, PARAMS.stage_moves_per_operation * self._problem.count)
+        moves <<= min(self._runs // PARAMS.stage_runs, PARAMS.improve_doublings)
+        view = views[(self._runs + self._number) % len(views)]
+        self._runs += 1
+        found = view.walk(in_permuted(order, snapshot.incumbent.sequence), seed, moves, watch)
+        work = moves * PARAMS.stage_move_work
+        return Report(() if found is None else (("search over stages", in_original(order, found)),), work=work)
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+
+class Descent:
+    """Where nothing fits: from the candidate of the lowest peak to one of a lower peak, and so on down to the budget."""
+
+    is_search = False
+
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        self.name = "descent"
+        self._problem, self._settings = problem, settings
+        self._runs = 0
+        self._failed = 0
+        self._reached = 0
+
+    def wants(self, snapshot: Snapshot) -> bool:
+        return snapshot.incumbent is None and snapshot.lowest is not None and snapshot.round >= PARAMS.descent_from_round
+
+    def step(self, snapshot: Snapshot, watch: Watch) -> Report:
+        """A schedule for a budget on the way: the whole way at first, half as far after each failure."""
+        assert snapshot.lowest is not None
+        start = snapshot.lowest
+        self._failed = self._failed + 1 if start.peak == self._reached else 0
+        self._reached = start.peak
+        far = max(1, start.peak - self._problem.budget)
+        goal = start.peak - max(1, far >> self._failed % PARAMS.descent_halvings)
+        found = self._search(start.sequence, self._problem.with_budget(goal), watch)
+        work = PARAMS.stage_moves * PARAMS.stage_move_work
+        return Report(() if found is None else (("descent", found),), work=work, phase=f"descent to {goal} bytes")
+
+    def _search(self, start: Computations, target: Problem, watch: Watch) -> Computations | None:
+        from ...search.views import search_views  # imports the compiled kernels
+
+        self._runs += 1
+        seed = self._settings.seed * 1000 + self._runs
+        order = tuple(dict.fromkeys(start)) if self._runs % 2 else tuple(range(target.count))
+        starts = [in_permuted(order, start)] if self._runs % 2 else [tuple(range(target.count))]
+        rounds = self._failed // PARAMS.descent_halvings
+        moves = min(PARAMS.descent_moves, PARAMS.descent_moves_per_operation * target.count) << min(rounds, PARAMS.improve_doublings)
+        found = search_views(permuted(target, order), starts, seed, moves, watch, 1)
+        return None if found is None else in_original(order, found)
+
+    def close(self) -> None:
+        """Holds nothing."""

@@ -1,0 +1,1 @@
+../../../../cli/next_step.py
