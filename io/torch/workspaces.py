@@ -30,7 +30,7 @@ SHARES = {
     "_scaled_dot_product_flash_attention_for_cpu_backward": 0.4,
 }
 """Of the bytes of all inputs and outputs."""
-SHORT_SHARES = {"add": 0.6, "mm": 2.6, "addmm": 2.0, "bmm": 2.6, "gelu_backward": 0.7}
+SHORT_SHARES = {"mm": 2.6, "addmm": 2.0, "bmm": 2.6, "gelu_backward": 0.7}
 """The same where a tensor is of a 16-bit type, which some kernels convert."""
 LEAST = 64
 """Bytes: numbers in place of tensors."""
