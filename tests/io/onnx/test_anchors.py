@@ -257,6 +257,29 @@ def test_a_plain_session_takes_what_was_predicted(tmp_path: Path) -> None:
     assert not [dimension.dim_param for dimension in dimensions if dimension.dim_param], "each name slows onnxruntime's search for buffers"
 
 
+@pytest.mark.parametrize(("opset", "waits"), [(12, False), (13, True), (14, True)])
+def test_a_copy_to_a_graph_output_waits_where_a_barrier_is_no_reshape(opset: int, waits: bool) -> None:
+    """onnxruntime would merge the Reshape of a barrier, before opset 13, with the one that makes the output."""
+    model = parsed(
+        """g (float[4,6] x) => (float[24] z, float[4,6] w) <int64[1] flat = {-1}> {
+        [a] a = Exp(x) [b] b = Neg(x) [c] w = Sin(b) [v] z = Reshape(a, flat) }""",
+        opset,
+    )
+    made = {node.name: node for node in compiled(model, "a b c v").graph.node}
+    assert made["v"].input[0].startswith("checkmate/") == waits
+
+
+@pytest.mark.parametrize(("opset", "inputs"), [(9, 1), (10, 3), (11, 3)])
+def test_what_compress_does_not_take_is_sliced_as_the_opset_has_it(opset: int, inputs: int) -> None:
+    """bfloat16 below opset 13: operators of others may make it."""
+    proto = parser.parse_model(f"""<ir_version: 8, opset_import: ["" : {opset}, "other" : 1]>
+    g (float[4,6] x) => (float[4,6] z) <bfloat16[4,6] a, float[4,6] c> {{
+        [a] a = other.There(x) [b] b = Neg(x) [c] c = other.Back(a) [d] z = Add(b, c) }}""")
+    model = read_onnx(proto)
+    made = compile_model(model, by_names(model, "a b c d"), anchor=Anchor.FULL)
+    assert [len(node.input) for node in made.graph.node if node.op_type == "Slice"] == [inputs]
+
+
 def test_recomputed_shape_arithmetic_is_read(tmp_path: Path) -> None:
     """The size of a recomputed Reshape is known only if the recomputed numbers are."""
     model = parsed("""g (float[8,4,1,5] x) => (float[8,4,5] z) <int64[1] begin = {0}, int64[1] end = {2}, int64[1] rest = {-1}> {
