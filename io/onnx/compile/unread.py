@@ -51,7 +51,7 @@ def blanked(node: NodeProto, read: Container[str]) -> None:
     for position, name in enumerate(node.output):
         if name and name not in read and _is_optional(node.op_type, position):
             node.output[position] = ""
-    while len(node.output) > 1 and not node.output[-1]:
+    while not node.output[-1]:
         del node.output[-1]
 
 
