@@ -85,8 +85,10 @@ def test_plain_sessions_break_what_is_not_anchored(tmp_path: Path) -> None:
     assert sorted(attribute.names) == sorted(ORDER.replace("left far", "left__recompute1 far").split())
 
 
-def test_only_copies_carry_the_attribute() -> None:
-    body = "[left] a = Exp(x) [one] b = Sin(a) [two] c = Cos(a) [three] d = Neg(a) [some] e = Add(b, c) [all] z = Add(d, e)"
+@pytest.mark.parametrize("operator", ["Exp", "Relu"])
+def test_only_copies_carry_the_attribute(operator: str) -> None:
+    """An activation too, if others read its input: they could be merged."""
+    body = f"[left] a = {operator}(x) [one] b = Sin(a) [two] c = Cos(a) [three] d = Neg(a) [some] e = Add(b, c) [all] z = Add(d, e)"
     for anchor in (Anchor.FULL, Anchor.ATTR):
         made = compiled(parsed(f"g (float[16,32] x) => (float[16,32] z) {{ {body} }}"), "left one left two left three some all", anchor)
         marks = {
