@@ -34,7 +34,7 @@ NEAREST: Mapping[str, Sequence[str]] = {
     "io/onnx/read/workspace.py": ("tests/io/onnx/test_onnx_workspace.py",),
     "io/onnx/read/barrier_tensors.py": (STORED, ANCHORS),
     "io/onnx/compile/barriers.py": (ANCHORS, STORED),
-    "io/onnx/compile/anchors.py": (ANCHORS, STORED, WRITER),
+    "io/onnx/compile/anchors.py": ("tests/io/onnx/test_plain_memory.py", ANCHORS),
     "io/onnx/compile/unread.py": ("tests/io/onnx/test_unread.py", WRITER, ANCHORS),
     "io/onnx/compile/writer.py": (WRITER, ANCHORS),
     "core/model/transforms/group.py": ("tests/core/model/test_groups_by_hand.py", "tests/core/model/test_grouping.py"),

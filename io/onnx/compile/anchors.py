@@ -152,7 +152,7 @@ class Anchors:
         return self._tensors.element(name) is not None and name not in self._wanted and not self._tensors.is_declared(name)
 
     def _gets_memory(self, node: NodeProto) -> bool:
-        return not is_view(node, self._wanted) and not in_place_pairs(node, set(node.input), self._tensors.known)
+        return not in_place_pairs(node, set(node.input), self._tensors.known)
 
     def _tell_shape_of_what_is_overwritten(self, node: NodeProto) -> None:
         """Behind a barrier, onnxruntime does not know that an output has the shape of the input it could overwrite."""
