@@ -113,14 +113,14 @@ def test_a_group_holds_what_it_reads_and_no_more() -> None:
 
 
 def test_small_is_a_share_of_the_memory_and_of_what_is_left() -> None:
-    """Sizes 1, 1, 2, 3 and 1000: those up to 2 are 4 bytes together."""
-    problem = problem_of(op("a", "", a=1), op("b", "a", b=2), op("c", "b", c=3), op("d", "c", d=1000), end("d"), budget=10_000)
+    """Sizes 1, 1, 2, 9 and 1000: those up to 2 are 4 bytes together."""
+    problem = problem_of(op("a", "", a=1), op("b", "a", b=2), op("c", "b", c=9), op("d", "c", d=1000), end("d"), budget=30_000)
     floor = feasibility_floor(problem).bytes
-    assert floor == 1003
-    assert small_below(problem) == 3 >= SMALL * 10_000
-    assert small_below(replace(problem, budget=20_000)) == 1000
+    assert floor == 1009
+    assert small_below(problem) == 9 == SMALL * 30_000
+    assert small_below(replace(problem, budget=40_000)) == 1000
     assert small_below(replace(problem, budget=10**8)) == SMALL * 10**8
     left = replace(problem, budget=floor + 8192)
-    assert small_below(left, 4 / 8192) == 3
+    assert small_below(left, 4 / 8192) == 9
     assert small_below(left, 3 / 8192) == 2
     assert small_below(replace(problem, budget=floor - 1)) == 1
