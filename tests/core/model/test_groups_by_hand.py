@@ -79,6 +79,13 @@ def test_a_group_takes_little_more_than_its_members(extra: int, budget: int, gro
     assert groups(problem) == (["ab", "p"] if grouped else ["a", "b", "p"])
 
 
+def test_what_is_used_within_a_group_goes_after_its_last_use() -> None:
+    """At most two of three values are in memory, as many as one member needs."""
+    chain = (op("a", "", a=100), op("b", "a", b=100), op("c", "b", c=100), end("c"))
+    assert groups(problem_of(*chain, budget=1)) == ["abc", "p"]
+    assert groups(problem_of(*chain, outputs=("a",), budget=1), small=1000) == ["ab", "c", "p"]
+
+
 def test_what_a_group_reads_and_exports_counts_too() -> None:
     """`x` is read from outside, `t` and `b` are exported: 254 or 256 bytes with `a`, where 250 are the most of a member."""
     specs = (op("x", "", pinned=True, x=50), op("a", "x", a=100, t=4), op("b", "a x", b=100), end("t b"))
