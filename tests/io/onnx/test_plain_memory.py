@@ -32,7 +32,7 @@ def delayed(model: OnnxModel, name: str) -> list[bool]:
 
 
 def assert_plain_peak_is_predicted(model: OnnxModel, folder: Path) -> None:
-    """As predicted for the original in the same order: where onnxruntime knows too little, the prediction for the compiled model is higher."""
+    """As predicted for the original: where onnxruntime knows too little, the prediction for the compiled model is higher."""
     peak = max(node.live_bytes for node in predict(model).nodes)
     assert run(compiled(model), random_feeds(model), folder, exact=False).peak == peak
 
