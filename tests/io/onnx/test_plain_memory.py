@@ -32,9 +32,9 @@ def delayed(model: OnnxModel, name: str) -> list[bool]:
 
 
 def assert_plain_peak_is_predicted(model: OnnxModel, folder: Path) -> None:
-    made = compiled(model)
-    peak = max(node.live_bytes for node in predict(read_onnx(made.SerializeToString(), name="compiled")).nodes)
-    assert run(made, random_feeds(model), folder, exact=False).peak == peak
+    """As predicted for the original: where onnxruntime knows too little, the prediction for the compiled model is higher."""
+    peak = max(node.live_bytes for node in predict(model).nodes)
+    assert run(compiled(model), random_feeds(model), folder, exact=False).peak == peak
 
 
 TIED = """g (float[64,64] x, float[64,256] w, float[256,64] v) => (float[64] z) {
@@ -48,7 +48,13 @@ def test_a_node_that_waits_anyway_is_behind_a_barrier_if_its_buffer_could_be_tie
     loose = compiled(model, Anchor.NONE)
     peak = max(node.live_bytes for node in predict(model).nodes)
     assert run(loose, random_feeds(model), tmp_path, exact=False).peak == peak + 64 * 64 * 4
-    assert delayed(model, "m")[0]
+    assert delayed(model, "m") == [True, True], "each of them tells a part of the shape"
+
+
+def test_a_reader_of_a_view_of_the_node_before_waits_anyway() -> None:
+    model = model_of("""g (float[4] x) => (float[2,2] z) <int64[2] square = {2, 2}> {
+        [a] a = Sin(x) [v] v = Reshape(a, square) [b] b = Cos(v) [end] z = Neg(b) }""")
+    assert delayed(model, "b") == [False]
 
 
 def test_a_small_buffer_may_be_tied() -> None:
