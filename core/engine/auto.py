@@ -40,6 +40,13 @@ def auto(problem: Problem, settings: Settings, watch: Watch) -> Result:
     return _conclude(pool, settings, _stop(watch))
 
 
+def any_schedule(problem: Problem, settings: Settings, rounds: int, watch: Watch) -> tuple[int, ...] | None:
+    """A schedule that fits, whatever it costs, if so many rounds find one."""
+    pool = Pool(problem, _order_is_free(problem, settings))
+    Scheduler(pool, workers(problem, settings), replace(settings, iterations=rounds), watch, until_fits=True).run()
+    return None if pool.incumbent is None else pool.incumbent.sequence
+
+
 def programs_only(problem: Problem, settings: Settings, watch: Watch) -> Result:
     """Any-order programs with ever more breakpoints, and nothing else: what `--formulation any-order` asks of the exact strategy."""
     known = _known_at_once(problem, settings)

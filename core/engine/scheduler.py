@@ -22,7 +22,9 @@ from .worker import Worker
 class Scheduler:
     """Runs rounds until the gap is met, time is up, or nobody has anything left to do."""
 
-    def __init__(self, pool: Pool, workers: Sequence[Worker], settings: Settings, watch: Watch) -> None:
+    def __init__(self, pool: Pool, workers: Sequence[Worker], settings: Settings, watch: Watch, *, until_fits: bool = False) -> None:
+        self.until_fits = until_fits
+        """Is any schedule that fits enough?"""
         self.pool, self.workers, self.settings, self.watch = pool, workers, settings, watch
         self.round = 0
         self.work = 0.0
@@ -69,6 +71,8 @@ class Scheduler:
         """Is the gap met finely; or as asked for, and the work no longer worth it; or is it time?"""
         pool = self.pool
         if self.watch.expired or pool.infeasible or self.round == self.settings.iterations or self._idle >= PARAMS.idle_rounds:
+            return True
+        if self.until_fits and pool.incumbent is not None:
             return True
         return self._gap <= PARAMS.fine_gap or (self.has_stalled and pool.gap <= self.settings.gap)
 

@@ -7,6 +7,7 @@ made from.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from .bounding import overwritable_bytes
@@ -27,27 +28,64 @@ def least_memory(problem: Problem) -> Floor:
 
     At the first computation of an operation these are: the buffers it reads, its outputs (except those that may overwrite an input), its
     workspace, and every value that cannot be recomputed and that, because of a path in the graph, was made before and is read later. At
-    the end: every output.
+    the end: every output. Before that: of the values that an operation reads, or that are outputs, one is made last, and the others are in
+    memory beside it and whatever it is made of.
     """
     graph = problem.graph
     owners = buffers(graph)
-    size = [value.bytes for value in graph.values]
+    needs = _Needs(problem, owners)
     forced = _made_once_and_awaited(problem, owners)
-    outputs = frozenset(graph.outputs)
     best = Floor(problem.base, "", "parameters, inputs and reserve alone")
     for number, operation in enumerate(graph.operations):
         if operation.view:
             continue
-        together = {owner for value in (*operation.inputs, *operation.outputs) if (owner := owners[value]) is not None}
-        own = sum(size[value] for value in together) - overwritable_bytes(problem, operation, owners, outputs) + operation.workspace
-        held = sum(size[value] for value in forced[number] - together)
+        own = needs.own[number]
+        held = sum(needs.size[value] for value in forced[number] - needs.together[number])
         if problem.base + own + held > best.bytes:
             reason = "its inputs, outputs and workspace" + (f", and {held} bytes that cannot be recomputed" if held else "")
             best = Floor(problem.base + own + held, operation.name, reason)
-    at_the_end = problem.base + sum(size[owner] for owner in {owners[value] for value in graph.outputs} if owner is not None)
-    if at_the_end > best.bytes:
-        best = Floor(at_the_end, "", "all graph outputs at the end")
+        before = needs.to_have_together({owners[value] for value in operation.inputs})
+        if problem.base + before > best.bytes:
+            best = Floor(problem.base + before, operation.name, "making the last of its inputs beside the others")
+    outputs = {owners[value] for value in graph.outputs}
+    at_the_end = sum(needs.size[owner] for owner in outputs if owner is not None)
+    if problem.base + at_the_end > best.bytes:
+        best = Floor(problem.base + at_the_end, "", "all graph outputs at the end")
+    if problem.base + needs.to_have_together(outputs) > best.bytes:
+        best = Floor(problem.base + needs.to_have_together(outputs), "", "making the last graph output beside the others")
     return best
+
+
+class _Needs:
+    """What operations need while they run, in any schedule."""
+
+    def __init__(self, problem: Problem, owners: list[int | None]) -> None:
+        graph = problem.graph
+        outputs = frozenset(graph.outputs)
+        self.size = [value.bytes for value in graph.values]
+        self.producers = graph.producers()
+        self.together: list[frozenset[int]] = []
+        """The buffers that an operation reads and makes."""
+        self.own: list[int] = []
+        """Their bytes and its workspace, except for outputs that may overwrite an input."""
+        for operation in graph.operations:
+            there = frozenset(owner for value in (*operation.inputs, *operation.outputs) if (owner := owners[value]) is not None)
+            self.together.append(there)
+            overwritable = 0 if operation.view else overwritable_bytes(problem, operation, owners, outputs)
+            self.own.append(sum(self.size[value] for value in there) - overwritable + operation.workspace)
+
+    def to_have_together(self, values: Set[int | None]) -> int:
+        """What it takes to have these values in memory at one moment: the others are there while the one that is made last is made."""
+        wanted = {value for value in values if value is not None}
+        whole = sum(self.size[value] for value in wanted)
+        least = min(
+            (self._beside(self.producers[value], wanted, whole) for value in wanted),
+            default=0,
+        )
+        return max(least, 0)
+
+    def _beside(self, maker: int, wanted: Set[int], whole: int) -> int:
+        return self.own[maker] + whole - sum(self.size[value] for value in self.together[maker] if value in wanted)
 
 
 def _made_once_and_awaited(problem: Problem, owners: list[int | None]) -> list[set[int]]:

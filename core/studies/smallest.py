@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..baselines import BASELINES
+from ..engine.auto import any_schedule
 from ..engine.exact import fits_in_time, smallest_peak
 from ..engine.strategies import get_strategy
 from ..events import Event, Watch
@@ -35,6 +36,8 @@ ROUNDS = 4
 PRECISION = 1000
 """A descent ends when it fails to save this share of the budget."""
 ORDER_MOVES = 300_000
+SOLVE_ROUNDS = 4
+"""Rounds of `auto` at a budget that the search does not reach: programs say which values to keep, which the search does not find alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,16 @@ class _Smallest:
         if self.order != self.given and self._search(target, self.given, seed, moves):
             return True
         order = order_for_budget(target, seed, ORDER_MOVES // 10, self.watch.part(self.watch.remaining / 10), self.settings.threads)
-        return self._search(target, order, seed, moves)
+        return self._search(target, order, seed, moves) or self._solve(target)
+
+    def _solve(self, target: Problem) -> bool:
+        """What `solve` would find for this budget in its first rounds."""
+        if self.done:
+            return False
+        found = any_schedule(target, self.settings, SOLVE_ROUNDS, self.watch.part(self.watch.remaining / 4))
+        if found is not None:
+            self._offer(self.given, found, "solve")
+        return found is not None
 
     def _cheapen(self) -> None:
         """The first schedule that fits often recomputes more than necessary: search for a cheaper one that needs no more memory."""

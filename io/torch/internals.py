@@ -290,8 +290,25 @@ def compile_with_inductor(gm: Any, inputs: Sequence[Any], partition: Callable[..
     def inner(part: Any, examples: Any, **options: Any) -> Any:
         return observe(compile_inner(part, examples, **options), bool(options.get("is_backward")))
 
-    with config.patch(custom_partitioner_fn=partitioner(), fx_graph_cache=False), _functorch_config.patch(enable_autograd_cache=False):
+    with (
+        _only_real_modules(),
+        config.patch(custom_partitioner_fn=partitioner(), fx_graph_cache=False),
+        _functorch_config.patch(enable_autograd_cache=False),
+    ):
         return compile_fx(gm, inputs, inner_compile=inner)
+
+
+@contextmanager
+def _only_real_modules() -> Iterator[None]:
+    """Inductor pickles, and pickle looks for names in all modules: Pyomo's stand-ins for missing libraries raise an error then."""
+    stand_ins = {name: module for name, module in sys.modules.items() if type(module).__name__ == "DeferredImportModule"}
+    for name in stand_ins:
+        del sys.modules[name]
+    try:
+        yield
+    finally:
+        for name, module in stand_ins.items():
+            sys.modules.setdefault(name, module)
 
 
 # Tracing without torch.compile

@@ -96,7 +96,28 @@ def test_infeasible_is_exit_3_with_the_smallest_budget_and_what_binds(tmp_path: 
 
 
 def test_infeasible_above_the_floor_is_proven_by_the_solver(tmp_path: Path) -> None:
-    """No operation takes more than 4 bytes, but while q is made, p must be kept beside q and what q is made of: 5 bytes."""
+    """Nothing takes more than 4 bytes with what is wanted at the same time, but in this order p2 must be kept while q is made: 5 bytes."""
+    operations = [
+        {"name": "large", "bytes": 3, "cost": 1},
+        {"name": "p", "inputs": ["large"], "bytes": 1, "cost": 1},
+        {"name": "p2", "inputs": ["p"], "bytes": 1, "cost": 1},
+        {"name": "q", "inputs": ["large"], "bytes": 1, "cost": 1},
+        {"name": "q2", "inputs": ["q"], "bytes": 1, "cost": 1},
+        {"name": "sum", "inputs": ["p2", "q2"], "bytes": 1, "cost": 1},
+    ]
+    document = {"format": "checkmate-graph", "version": 1, "outputs": ["sum"], "operations": operations}
+    (tmp_path / "g.json").write_text(json.dumps(document))
+    assert run(tmp_path, "inspect", "g.json", "--json").json["smallest_budget_bytes"] == 4
+    ran = run(tmp_path, "solve", "g.json", "--budget", "4", "--order", "given", "--json")
+    assert ran.code == 3
+    assert ran.json["smallest_budget_bytes"] == 5
+    assert ran.json["works_at_bytes"] == 5
+    assert ran.err.count("\n") == 1
+    assert files_in(tmp_path) == {"g.json"}
+
+
+def test_the_floor_counts_what_the_last_input_is_made_beside(tmp_path: Path) -> None:
+    """Whichever of p and q is made last, the other is kept beside it and what it is made of."""
     operations = [
         {"name": "large", "bytes": 3, "cost": 1},
         {"name": "p", "inputs": ["large"], "bytes": 1, "cost": 1},
@@ -105,13 +126,9 @@ def test_infeasible_above_the_floor_is_proven_by_the_solver(tmp_path: Path) -> N
     ]
     document = {"format": "checkmate-graph", "version": 1, "outputs": ["sum"], "operations": operations}
     (tmp_path / "g.json").write_text(json.dumps(document))
-    assert run(tmp_path, "inspect", "g.json", "--json").json["smallest_budget_bytes"] == 4
     ran = run(tmp_path, "solve", "g.json", "--budget", "4", "--json")
-    assert ran.code == 3
-    assert ran.json["smallest_budget_bytes"] == 5
-    assert ran.json["works_at_bytes"] == 5
-    assert ran.err.count("\n") == 1
-    assert files_in(tmp_path) == {"g.json"}
+    assert (ran.code, ran.json["smallest_budget_bytes"], ran.json["works_at_bytes"]) == (3, 5, 5)
+    assert ran.json["binding_reason"] == "making the last of its inputs beside the others"
 
 
 def test_a_baseline_that_does_not_fit_is_exit_4_with_its_peak_and_advice(tmp_path: Path) -> None:

@@ -61,7 +61,10 @@ class Descent:
         self._reached = 0
 
     def wants(self, snapshot: Snapshot) -> bool:
-        return snapshot.incumbent is None and snapshot.lowest is not None and snapshot.round >= PARAMS.descent_from_round
+        has_given_up = self._failed > PARAMS.descent_halvings * (1 + PARAMS.improve_doublings)
+        return (
+            not has_given_up and snapshot.incumbent is None and snapshot.lowest is not None and snapshot.round >= PARAMS.descent_from_round
+        )
 
     def step(self, snapshot: Snapshot, watch: Watch) -> Report:
         """A schedule for a budget on the way: the whole way at first, half as far after each failure."""
