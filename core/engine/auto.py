@@ -98,10 +98,10 @@ def workers(problem: Problem, settings: Settings) -> list[Worker]:
     ground = Ground(problem, None if free else tuple(range(problem.count)))
     return [
         Baselines(problem, settings, QUICK),
+        Margin(ground, settings),
         ProgramLane(ground, settings, 0),
         ProgramLane(ground, settings, 1, cuts=True, from_round=1),
         Baselines(problem, settings, SLOW, from_round=2),
-        Margin(ground, settings),
         Repair(problem, settings, 0, free=free),
         Improve(problem, settings, 0, free=free),
         Stages(problem, settings, 0),

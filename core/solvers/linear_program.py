@@ -17,6 +17,9 @@ from .highs import ask
 
 ROUNDING = 1e-11
 """Relative to the largest sums: far above the rounding errors of the bound, and far below any relevant difference."""
+INTERIOR_COLUMNS = 20_000
+"""Columns above which the interior point method is quicker than the simplex method: 0.9 and 8.8 s on 100,000 of a transformer with 50,000
+operations, 0.2 and 0.1 s on 20,000."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +35,10 @@ def solve_linear(form: StandardForm, watch: Watch) -> LinearSolution:
     """Minimize; every column of `form` must be bounded."""
     if not form.columns:
         return LinearSolution(form.offset if (form.row_lower <= 0.0).all() else np.inf, np.zeros(0))
-    answer = ask(form, {"threads": 1}, watch)
+    options: dict[str, object] = {"threads": 1}
+    if form.columns > INTERIOR_COLUMNS:
+        options["solver"] = "ipm"
+    answer = ask(form, options, watch)
     if answer.word == "kInfeasible":
         return LinearSolution(np.inf, None)
     if answer.prices is None or len(answer.prices) != len(form.row_lower) or not np.isfinite(answer.prices).all():

@@ -21,6 +21,7 @@ from . import get_solver
 from .base import SolverResult, failure
 from .checked import found_lie
 from .highs import Asked, as_result, mip_options
+from .linear_program import solve_linear
 
 NODES_OF_OTHERS = 2000
 """Nodes of branch and bound after which a solver that cannot pause stops."""
@@ -88,6 +89,22 @@ class _Pausing:
     def close(self) -> None:
         if self._asked is not None:
             self._asked.close()
+
+
+class RelaxedProgram:
+    """Only its linear relaxation, where whole numbers take too long: its solution has fractions, which have to be rounded."""
+
+    def __init__(self, form: StandardForm) -> None:
+        self._form = form
+
+    def advance(self, watch: Watch) -> Slice:
+        solved = solve_linear(self._form.relaxed(), watch)
+        if solved.values is None:
+            return Slice(Status.INFEASIBLE if solved.bound == np.inf else Status.UNKNOWN, True, solved.bound, ())
+        return Slice(Status.OPTIMAL, True, solved.bound, (solved.values,))
+
+    def close(self) -> None:
+        """Nothing is left after a slice."""
 
 
 class _Whole:

@@ -16,7 +16,7 @@ from ...events import Watch
 from ...milp.any_order import AnyOrderProgram
 from ...schedule.sequence import Candidate, candidate, drop_unread, prune
 from ...settings import Settings
-from ...solvers.sliced import SlicedProgram, sliced
+from ...solvers.sliced import RelaxedProgram, SlicedProgram, sliced
 from ..breakpoints import Ground, likeliest
 from ..params import PARAMS
 from ..pool import Report, Snapshot
@@ -26,7 +26,7 @@ from ..replaying import replays
 class Margin:
     """Lowers what the program may use until its replay fits."""
 
-    is_search = True
+    is_search = False
 
     def __init__(self, ground: Ground, settings: Settings) -> None:
         self.name = "margin"
@@ -74,7 +74,8 @@ class Margin:
         ground = Ground(self._ground.problem.with_budget(self._target), self._ground.order)
         self._program = ground.program([likeliest(self._ground)])
         settings = replace(self._settings, gap=PARAMS.margin_gap, threads=1)
-        self._run = sliced(self._program.form, settings, None, PARAMS.slice_looks)
+        is_large = self._program.columns > PARAMS.integer_columns
+        self._run = RelaxedProgram(self._program.form) if is_large else sliced(self._program.form, settings, None, PARAMS.slice_looks)
 
     def _replayed(self, values: NDArray[np.float64]) -> list[Candidate]:
         assert self._program is not None

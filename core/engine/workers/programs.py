@@ -15,7 +15,7 @@ from ...result import Status
 from ...schedule.sequence import Candidate, candidate, drop_unread, prune
 from ...settings import Settings
 from ...solvers import get_solver
-from ...solvers.sliced import Slice, SlicedProgram, sliced
+from ...solvers.sliced import RelaxedProgram, Slice, SlicedProgram, sliced
 from ..breakpoints import Ground, likeliest
 from ..params import PARAMS
 from ..pool import Computations, Report, Snapshot
@@ -102,7 +102,8 @@ class ProgramLane:
         start = program.start(incumbent.sequence) if incumbent is not None and self._keeps_order(incumbent.sequence) else None
         good_enough = snapshot.any_bound * (1 + PARAMS.fine_gap / 2) / program.unit
         settings = replace(self.settings, gap=PARAMS.program_gap, threads=1, good_enough=good_enough)
-        self._run = sliced(program.form, settings, start, PARAMS.slice_looks)
+        is_large = program.columns > PARAMS.integer_columns
+        self._run = RelaxedProgram(program.form) if is_large else sliced(program.form, settings, start, PARAMS.slice_looks)
         self._slices = 0
         self._lowest, self._objective, self._bound = None, float("inf"), 0.0
 
@@ -118,7 +119,8 @@ class ProgramLane:
         tidy = prune if self.ground.order is not None else drop_unread
         made = [candidate(problem, tidy(problem, sequence)) for sequence in replays(problem, self._chain, stages)]
         lowest = min(made, key=lambda each: each.peak)
-        if not lowest.fits(problem) and self.ground.order is None and not watch.expired:
+        is_small = problem.count <= PARAMS.order_operations
+        if not lowest.fits(problem) and self.ground.order is None and is_small and not watch.expired:
             from ..reordering import lower_peak  # imports the compiled kernels
 
             lowest = lower_peak(problem, lowest, self.settings.seed, watch)
