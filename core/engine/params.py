@@ -14,8 +14,6 @@ class Params:
 
     fine_gap: float = 1e-4
     """Relative gap at which the work ends at once: what the papers call optimal."""
-    threads: int = 2
-    """Cores, if nobody says how many."""
     stall_part: float = 0.75
     stall_gain: float = 0.1
     least_work: float = 3.0

@@ -7,6 +7,7 @@ limit only ends the sequence of rounds. A run with a longer limit begins with th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -38,7 +39,7 @@ class Scheduler:
         """Rounds in a row in which nobody worked on bounds and nothing was found."""
 
     def run(self) -> None:
-        with ThreadPoolExecutor(self.settings.threads or PARAMS.threads) as cores:
+        with ThreadPoolExecutor(self.settings.threads or os.cpu_count() or 1) as cores:
             try:
                 while not self.is_over:
                     chosen = self._choose()
