@@ -209,7 +209,9 @@ def solving_options(function: Function) -> Function:
             type=Name("ORDER", tuple(order.value for order in reversed(Order))),
             help="Order of first computations: search for one, or keep the given one.  [default: search for auto, else given]",
         ),
-        option("--threads", group=SOLVING, type=COUNT, help="Number of cores to use; schedules of auto do not depend on it.  [default: all]"),
+        option(
+            "--threads", group=SOLVING, type=COUNT, help="Number of cores to use; schedules of auto do not depend on it.  [default: all]"
+        ),
         option(
             "--seed",
             group=SOLVING,

@@ -104,10 +104,10 @@ def workers(problem: Problem, settings: Settings) -> list[Worker]:
         Baselines(problem, settings, SLOW, from_round=2),
         Repair(problem, settings, 0, free=free),
         Improve(problem, settings, 0, free=free),
-        Stages(problem, settings, 0),
+        Stages(problem, settings, own_order=True),
         Repair(problem, settings, 1, free=free),
         Improve(problem, settings, 1, free=free),
-        Stages(problem, settings, 1),
+        Stages(problem, settings, own_order=False),
         Descent(problem, settings),
     ]
 

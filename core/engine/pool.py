@@ -11,12 +11,14 @@ from ..model.problem import Problem
 from ..result import Scope
 from ..schedule.peak import most_overestimated, simulated_peak
 from ..schedule.sequence import Candidate, candidate, drop_unread, prune
+from .params import PARAMS
 
 Computations = tuple[int, ...]
 """A sequence of operations, recomputations included."""
 
 MOST_STARTS = 6
-"""Candidates that nearly fit and are remembered, the newest: two of each of three program lanes."""
+"""Candidates that nearly fit and are remembered: two of each of three program lanes. Those that take far too much go first, then the
+oldest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,10 @@ class Pool:
             if found.cost < self.cost:
                 self.incumbent = found
         elif found.cost < self.cost and all(found.sequence != other.sequence for other in self.starts):
-            self.starts = [*self.starts[1 - MOST_STARTS :], found]
+            if len(self.starts) == MOST_STARTS:
+                most = self.problem.budget * (1 + PARAMS.repair_most)
+                self.starts.remove(next((start for start in self.starts if start.peak > most), self.starts[0]))
+            self.starts = [*self.starts, found]
         return found
 
     def _raise(self, bound: float, order: Computations | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...events import Watch
 from ...model.problem import Problem
+from ...schedule.sequence import Candidate
 from ...settings import Settings
 from ..params import PARAMS
 from ..pool import Report, Snapshot
@@ -20,14 +21,19 @@ class Repair:
         self._runs = 0
 
     def wants(self, snapshot: Snapshot) -> bool:
-        return bool(snapshot.starts)
+        return bool(self._near(snapshot))
+
+    def _near(self, snapshot: Snapshot) -> list[Candidate]:
+        most = self._problem.budget * (1 + PARAMS.repair_most)
+        return [start for start in snapshot.starts if start.peak <= most]
 
     def step(self, snapshot: Snapshot, watch: Watch) -> Report:
         from ...search.splice import Annealing, anneal_sequence  # imports the compiled kernels
         from ...search.warm import ensure_warm
 
         ensure_warm(watch)
-        start = snapshot.starts[-1 - (self._runs + self._number) % len(snapshot.starts)]
+        near = self._near(snapshot)
+        start = near[-1 - (self._runs + self._number) % len(near)]
         moves = min(PARAMS.repair_moves, PARAMS.repair_moves_per_operation * self._problem.count)
         annealing = Annealing(PARAMS.repair_hot, PARAMS.repair_penalty)
         seed = (self._settings.seed * 1000 + self._runs) * 10 + self._number

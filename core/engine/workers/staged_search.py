@@ -9,40 +9,61 @@ from __future__ import annotations
 from ...events import Watch
 from ...model.problem import Problem
 from ...model.transforms.permute import in_original, in_permuted, permuted
+from ...schedule.sequence import Candidate, candidate, cheaper
 from ...settings import Settings
 from ..params import PARAMS
 from ..pool import Computations, Report, Snapshot
 
 
 class Stages:
-    """From the incumbent, in its order; the problem is looked at in stages that are fine, coarse, or of grouped operations, in turn."""
+    """In the order of the incumbent, from the incumbent; or in the graph's own order, from nothing recomputed and from the best that this
+    gave, in turn. The problem is looked at in stages that are fine, coarse, or of grouped operations.
+
+    An incumbent in another order is often a dead end for this search: resnet50 at 35 % comes to 8.8 % from it and to 8.3 % in the graph's
+    own order, in a quarter of the time.
+    """
 
     is_search = True
 
-    def __init__(self, problem: Problem, settings: Settings, number: int) -> None:
-        self.name = f"stages {number}"
-        self._problem, self._settings, self._number = problem, settings, number
+    def __init__(self, problem: Problem, settings: Settings, *, own_order: bool) -> None:
+        self.name = f"stages {0 if own_order else 1}"
+        self._problem, self._settings, self._own_order = problem, settings, own_order
+        self._best: Candidate | None = None
+        """In the graph's own order."""
         self._runs = 0
 
     def wants(self, snapshot: Snapshot) -> bool:
-        return snapshot.incumbent is not None
+        return snapshot.round >= PARAMS.stage_from_round if self._own_order else snapshot.incumbent is not None
 
     def step(self, snapshot: Snapshot, watch: Watch) -> Report:
         from ...search.views import views_of  # imports the compiled kernels
         from ...search.warm import ensure_warm
 
         ensure_warm(watch)
-        assert snapshot.incumbent is not None
-        order = tuple(dict.fromkeys(snapshot.incumbent.sequence))
+        start, order = self._start(snapshot)
         views = views_of(permuted(self._problem, order))
-        seed = (self._settings.seed * 1000 + self._runs) * 10 + self._number
+        seed = (self._settings.seed * 1000 + self._runs) * 10 + self._own_order
         moves = min(PARAMS.stage_moves, PARAMS.stage_moves_per_operation * self._problem.count)
         moves <<= min(self._runs // PARAMS.stage_runs, PARAMS.improve_doublings)
-        view = views[(self._runs + self._number) % len(views)]
+        view = views[self._runs % len(views)]
         self._runs += 1
-        found = view.walk(in_permuted(order, snapshot.incumbent.sequence), seed, moves, watch)
+        found = view.walk(in_permuted(order, start), seed, moves, watch, self._runs % PARAMS.stage_penalties)
         work = moves * PARAMS.stage_move_work
-        return Report(() if found is None else (("search over stages", in_original(order, found)),), work=work)
+        if found is None:
+            return Report(work=work)
+        sequence = in_original(order, found)
+        if self._own_order:
+            self._best = cheaper(self._best, candidate(self._problem, sequence))
+        return Report((("search over stages", sequence),), work=work)
+
+    def _start(self, snapshot: Snapshot) -> tuple[Computations, Computations]:
+        """Where to begin, and the order."""
+        everything = tuple(range(self._problem.count))
+        if not self._own_order:
+            assert snapshot.incumbent is not None
+            return snapshot.incumbent.sequence, tuple(dict.fromkeys(snapshot.incumbent.sequence))
+        from_best = self._best is not None and self._runs // PARAMS.stage_turns % 2
+        return (self._best.sequence if from_best and self._best is not None else everything), everything
 
     def close(self) -> None:
         """Holds nothing."""
