@@ -190,3 +190,20 @@ def test_help_imports_nothing_heavy() -> None:
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.splitlines()[-1] == "[]"
+
+
+HEAVY_FOR_SOLVING = ("pyomo", "numba", "scipy", "torch")
+
+
+@pytest.mark.parametrize(
+    ("budget", "strategy"), [("100%", "auto"), ("90%", "auto"), ("90%", "chen-sqrt")], ids=["fits at once", "one program", "baseline"]
+)
+def test_nothing_heavy_is_imported_where_the_answer_needs_none(tmp_path: Path, budget: str, strategy: str) -> None:
+    """Kernels load when a search begins, Pyomo when a model is built with it."""
+    arguments = ["solve", str(ROOT / "sample_graphs" / "chain.json"), "--budget", budget, "--strategy", strategy, "-q"]
+    code = (
+        f"import sys\nfrom checkmate.cli.main import main\nassert main({arguments!r}) == 0\n"
+        f"print([m for m in {HEAVY_FOR_SOLVING!r} if m in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "[]"
