@@ -83,6 +83,12 @@ def test_a_graph_output_has_memory_of_its_own_once_it_is_made_for_good() -> None
     assert memory(specs, "a b c", "a") == (10, 20, 21)
 
 
+def test_only_the_last_copy_of_an_output_has_memory_of_its_own() -> None:
+    """The first is written over its input, at the moment of the peak: simulator and verifier must agree on that."""
+    specs = [op("d", "", 15), A, B, op("c", "b d", 1)]
+    assert memory(specs, "d a b c a b", "b") == (15, 25, 25, 26, 10, 20)
+
+
 def test_not_over_fixed_memory() -> None:
     flat = OperationSpec("w", "View", (), (ValueSpec("w", 0),), view=True)
     assert memory([flat, op("b", "w", 10, over="w")], "b") == (0, 10)
