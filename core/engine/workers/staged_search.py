@@ -48,7 +48,7 @@ class Stages:
         view = views[self._runs % len(views)]
         self._runs += 1
         found = view.walk(in_permuted(order, start), seed, moves, watch, self._runs % PARAMS.stage_penalties)
-        work = moves * PARAMS.stage_move_work
+        work = moves * self._problem.count * PARAMS.stage_move_work
         if found is None:
             return Report(work=work)
         sequence = in_original(order, found)
@@ -96,7 +96,7 @@ class Descent:
         far = max(1, start.peak - self._problem.budget)
         goal = start.peak - max(1, far >> self._failed % PARAMS.descent_halvings)
         found = self._search(start.sequence, self._problem.with_budget(goal), watch)
-        work = PARAMS.stage_moves * PARAMS.stage_move_work
+        work = PARAMS.descent_moves * self._problem.count * PARAMS.stage_move_work
         return Report(() if found is None else (("descent", found),), work=work, phase=f"descent to {goal} bytes")
 
     def _search(self, start: Computations, target: Problem, watch: Watch) -> Computations | None:
