@@ -3,7 +3,8 @@
     python benchmarks/bounds.py [--programs 10000] [--first 0]
 
 Random graphs, training chains and training graphs, as the tests draw them (`tests/core/milp/test_any_order.py` has a sample). For each
-graph some breakpoints, and programs with integers and without, with cuts and without, presolved. Exits 1 if a bound is above the optimum.
+graph some breakpoints, and programs with integers and without, with cuts, tails, both and neither, presolved. Exits 1 if a bound is above
+the optimum.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "tests" / "core" / "milp")]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
+from any_order_programs import drawn, optimum_of, random_breakpoints, random_tails  # noqa: E402
 from oracles import any_order_optimum  # noqa: E402
-from test_any_order import drawn, optimum_of, random_breakpoints  # noqa: E402
 
 from checkmate.core.events import Watch  # noqa: E402
 from checkmate.core.milp.any_order import AnyOrderProgram  # noqa: E402
@@ -42,15 +43,18 @@ def main() -> int:
         bounding = bounding_problem(problem)
         precedence = PartialOrder(bounding)
         chain = random_breakpoints(bounding, precedence, seed)
-        for cuts in (False, True):
-            program = AnyOrderProgram.of(bounding, precedence, chain, cuts=cuts)
+        tails = random_tails(bounding, precedence, chain, seed)
+        for cuts, ends in ((False, []), (True, []), (False, tails), (True, tails)):
+            program = AnyOrderProgram.of(bounding, precedence, chain, cuts=cuts, tails=ends)
             for bound in (solve_linear(program.form.relaxed(), Watch(60)).bound * program.unit, optimum_of(program)):
                 solved += 1
                 strict += bound > problem.ideal_cost * (1 + 1e-6)
                 met += best > problem.ideal_cost * (1 + 1e-6) and bound >= best * (1 - 1e-6)
                 if bound > best * (1 + 1e-6) + 1e-6:
                     above += 1
-                    print(f"above the optimum: seed {seed}, breakpoints {chain}, cuts {cuts}: {bound} > {best}", flush=True)
+                    print(
+                        f"above the optimum: seed {seed}, breakpoints {chain}, cuts {cuts}, {len(ends)} tails: {bound} > {best}", flush=True
+                    )
     print(f"| programs | graphs | above the optimum | above the ideal cost | equal to an optimum above the ideal |\n|{'---|' * 5}")
     print(f"| {solved} | {graphs} | {above} | {strict} | {met} |")
     return 1 if above else 0

@@ -20,6 +20,7 @@ from .scheduler import Scheduler
 from .worker import Worker
 from .workers.annealing import Improve, Repair
 from .workers.baselines import QUICK, SLOW, Baselines
+from .workers.incumbent_order import IncumbentOrder
 from .workers.margins import Margin
 from .workers.programs import ProgramLane
 from .workers.staged_search import Descent, Stages
@@ -101,6 +102,7 @@ def workers(problem: Problem, settings: Settings) -> list[Worker]:
         Margin(ground, settings),
         ProgramLane(ground, settings, 0),
         ProgramLane(ground, settings, 1, cuts=True, from_round=1),
+        *([IncumbentOrder(problem, settings)] if free else []),
         Baselines(problem, settings, SLOW, from_round=2),
         Repair(problem, settings, 0, free=free),
         Improve(problem, settings, 0, free=free),

@@ -7,6 +7,7 @@ milliseconds without integers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -14,6 +15,7 @@ from threading import Lock
 import numpy as np
 
 from ..events import Watch
+from ..labels.tail import Tail
 from ..milp.any_order import AnyOrderProgram
 from ..milp.presolve import Presolved, presolve
 from ..model.bounding import bounding_problem
@@ -67,13 +69,13 @@ class Ground:
                 self._rated.extend(rate_breakpoints(self, watch))
             return self._rated
 
-    def program(self, chain: list[int], *, cuts: bool = False) -> AnyOrderProgram:
+    def program(self, chain: list[int], *, cuts: bool = False, tails: Sequence[Tail] = ()) -> AnyOrderProgram:
         presolved = None if self.order is not None else self._presolved
-        return AnyOrderProgram.of(self.bounding, self.precedence, chain, cuts=cuts, presolved=presolved)
+        return AnyOrderProgram.of(self.bounding, self.precedence, chain, cuts=cuts, presolved=presolved, tails=tails)
 
-    def linear_bound(self, chain: list[int], watch: Watch, *, cuts: bool = False) -> float:
+    def linear_bound(self, chain: list[int], watch: Watch, *, cuts: bool = False, tails: Sequence[Tail] = ()) -> float:
         """What the linear program with these breakpoints proves; 0 if nothing."""
-        program = self.program(chain, cuts=cuts)
+        program = self.program(chain, cuts=cuts, tails=tails)
         bound = solve_linear(program.form.relaxed(), watch).bound * program.unit
         return bound if np.isfinite(bound) else 0.0
 

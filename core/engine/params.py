@@ -61,6 +61,10 @@ class Params:
     long_wait: int = 8
     long_wait_part: int = 100
     """A recomputed value waits long if it is last read so many computations later, or this part of all of them."""
+    tail_labels: int = 100_000
+    tail_rounds: int = 6
+    tails_from_round: int = 6
+    """Labels of a tail that are looked at, each time; and the round in which programs with tails begin."""
     order_operations: int = 20_000
     """Operations above which no better order is looked for: it takes 20 s at 50,000, where replays are within 1 % of the budget anyway."""
     order_moves: int = 200_000

@@ -58,6 +58,11 @@ class Snapshot:
     def cost(self) -> float:
         return float("inf") if self.incumbent is None else self.incumbent.cost
 
+    @property
+    def order(self) -> Computations | None:
+        """Of first computations in the incumbent."""
+        return None if self.incumbent is None else tuple(dict.fromkeys(self.incumbent.sequence))
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:

@@ -26,11 +26,21 @@ schedule of least cost: a computation that nobody reads can be dropped.
 
 **So** the least value of the program, with integers or without, is at most the cost of every schedule that fits. Where its solution,
 replayed stage by stage, fits, it is a schedule of that cost: optimal, in any order. Where it does not, the moment of the worst excess
-becomes a breakpoint (`core/engine/any_order.py`).
+becomes a breakpoint (`core/engine/workers/programs.py`).
 
 **Cuts.** Without integers, a recomputation can be spread over the stages in fractions. Z[k,w], "w is computed at least once after
 T[k+1]", sees through that, and is as valid: Z[k,w] <= sum of R[j,w] over j > k; Z[k,w] <= Z[k,p] + S[k,x] for each input x of w; and
 Z[k,w] = 1 for whatever is first computed after T[k+1] in every order. (any-h) to (any-j); they pay in some programs and not in others.
+
+**Tails.** Large values that are recomputed in one stage cannot always take turns. A tail (`core/labels/tail.py`) that begins with v[k] has
+labels l, each with the set N[l] of large values it needs at T[k] and the cost D[l] of what it computes of the makers W of large values from
+T[k] on. L[l] is 1 if a schedule is one of those that the label stands for; X is what the makers cost beyond one computation in each stage:
+
+    (any-k)  sum of L[l] = 1
+    (any-l)  S[k-1,x] >= sum of L[l] over the labels with x in N[l]
+    (any-m)  X + sum of C[w] R[j,w] over w in W and stages j >= k >= sum of D[l] L[l], and the first computations that are certain
+
+and X is added to (any-a). Presolve leaves the makers as they are: what it does to others moves no computation of a maker to another stage.
 
 Memory is counted at the breakpoints only. So the bound holds for a memory model that computes in place too, if there the output that v
 may write over an input does not count on top of it: the program is built of `bounding_problem`, which says so.
@@ -45,6 +55,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..labels.tail import Tail
 from ..model.precedence import Precedence
 from ..model.problem import Problem
 from ..schedule.sequence import first_computations, last_reads
@@ -53,7 +64,7 @@ from .scale import Scale
 from .sparse import Ints, SparseMatrix
 from .standard_form import StandardForm
 
-COMPUTE, KEEP, LATER = "R", "S", "Z"
+COMPUTE, KEEP, LATER, LABEL, EXTRA = "R", "S", "Z", "L", "X"
 Key = tuple[str, int, int]
 """A variable: its letter, its stage, its operation or value."""
 Term = tuple[float, Key]
@@ -128,6 +139,8 @@ class AnyOrderProgram:
     windows: Windows
     cuts: bool = False
     """With (any-h) to (any-j)?"""
+    tails: tuple[Tail, ...] = ()
+    """Tails that begin with breakpoints, in the numbers of the original problem."""
 
     @staticmethod
     def of(
@@ -138,16 +151,17 @@ class AnyOrderProgram:
         cuts: bool = False,
         exact: bool = False,
         presolved: Presolved | None = None,
-        protect: Sequence[int] = (),
+        tails: Sequence[Tail] = (),
     ) -> AnyOrderProgram:
         """`exact` leaves out what presolve relaxes; `presolved` is the problem presolved without breakpoints, if that was done before."""
         begin, end = first_stages(problem.count, precedence, chain)
+        apart = {*chain, *(maker for tail in tails for maker in tail.makers)}
         if precedence.is_total:
-            presolved = presolve(problem, chain, begin, exact=exact)
-        elif presolved is None or any(presolved.members[presolved.group_of[operation]] != (operation,) for operation in chain):
-            presolved = presolve(problem, [*chain, *protect], exact=exact)
+            presolved = presolve(problem, apart, begin, exact=exact)
+        elif presolved is None or any(presolved.members[presolved.group_of[operation]] != (operation,) for operation in apart):
+            presolved = presolve(problem, apart, exact=exact)
         numbers = tuple(presolved.number[operation] for operation in chain)
-        return AnyOrderProgram(problem, presolved, numbers, Windows.of(presolved, begin, end, len(chain)), cuts)
+        return AnyOrderProgram(problem, presolved, numbers, Windows.of(presolved, begin, end, len(chain)), cuts, tuple(tails))
 
     @property
     def problem(self) -> Problem:
@@ -178,6 +192,8 @@ class AnyOrderProgram:
             (COMPUTE, [(begin, useful + 1) for begin, useful in zip(windows.begin, windows.useful, strict=True)]),
             (KEEP, kept),
             (LATER, later),
+            (LABEL, [(0, 1) for tail in self.tails for _ in tail.labels]),
+            (EXTRA, [(0, 1)] if self.tails else []),
         ):
             columns: list[int] = []
             starts: list[int] = []
@@ -214,6 +230,7 @@ class AnyOrderProgram:
         yield from self._memory()
         if self.cuts:
             yield from self._later()
+        yield from self._tails()
 
     def _computations(self) -> Iterator[Row]:
         problem, windows = self.problem, self.windows
@@ -284,6 +301,39 @@ class AnyOrderProgram:
                 for stage in range(starts[producer], self.final):
                     yield Row("any-j", (stage, value), ((1.0, (LATER, stage, producer)), (1.0, (KEEP, stage, value))), 1.0)
 
+    @cached_property
+    def _dearest(self) -> float:
+        """What EXTRA is a share of, in units of the objective."""
+        return max((label.cost for tail in self.tails for label in tail.labels), default=0.0) / self.unit
+
+    def _tails(self) -> Iterator[Row]:
+        original, number = self.original, self.presolved.number
+        value_of = {value: place for place, value in enumerate(self.presolved.values)}
+        first = 0
+        for index, tail in enumerate(self.tails):
+            labels = range(first, first + len(tail.labels))
+            first = labels.stop
+            stage = self.chain.index(number[tail.begin])
+            yield Row("any-k", (index,), tuple((1.0, (LABEL, 0, label)) for label in labels), 1.0, 1.0)
+            needing: dict[int, list[int]] = {}
+            for label, each in zip(labels, tail.labels, strict=True):
+                for value in each.needed:
+                    needing.setdefault(value, []).append(label)
+            for value, users in sorted(needing.items()):
+                place = value_of.get(value)
+                if place is None or not self.problem.size[place]:
+                    continue
+                terms = tuple((-1.0, (LABEL, 0, label)) for label in users)
+                yield Row("any-l", (index, value), ((1.0, (KEEP, stage, place)), *terms), 0.0)
+            paid = tuple(
+                (original.cost[maker] / self.unit, (COMPUTE, later, number[maker]))
+                for maker in tail.makers
+                for later in range(stage + 1, self.final + 1)
+            )
+            priced = tuple((-label.cost / self.unit, (LABEL, 0, place)) for place, label in zip(labels, tail.labels, strict=True))
+            once = sum(original.cost[maker] for maker in tail.certain) / self.unit
+            yield Row("any-m", (index,), (*paid, *priced, (self._dearest, (EXTRA, 0, 0))), once)
+
     def certain(self) -> Iterator[Key]:
         """Variables that are 1 in every schedule: (any-d), and (any-e) where the window is one stage."""
         for stage, operation in enumerate(self.chain):
@@ -318,7 +368,9 @@ class AnyOrderProgram:
         for column, (letter, _, item) in enumerate(self.variables()):
             if letter == COMPUTE:
                 objective[column] = cost[item]
-            elif letter == LATER:
+            elif letter == EXTRA:
+                objective[column] = self._dearest
+            if letter in (LATER, LABEL, EXTRA):
                 whole[column] = False
         for key in self.certain():
             least[self.column(key)] = 1.0
@@ -342,7 +394,7 @@ class AnyOrderProgram:
         first = first_computations(problem.count, operations)
         moments = [first[operation] for operation in self.chain]
         stage_of = np.searchsorted(np.array(moments, dtype=np.int64), np.arange(len(operations)), side="right").tolist()
-        point = dict.fromkeys(range(self.columns), 0.0)
+        point = {column: 0.0 for column, (letter, _, _) in enumerate(self.variables()) if letter not in (LABEL, EXTRA)}
         frees = last_reads(problem, operations)
         alive: set[int] = set()
         for position, operation in enumerate(operations):

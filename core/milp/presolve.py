@@ -47,6 +47,8 @@ class Presolved:
     problem: Problem
     members: tuple[tuple[int, ...], ...]
     """The last of them makes what others read."""
+    values: tuple[int, ...]
+    """For each value of the smaller problem the original one."""
 
     @cached_property
     def number(self) -> dict[int, int]:
@@ -82,7 +84,7 @@ def presolve(
 
 def unchanged(problem: Problem) -> Presolved:
     """The problem as it is, in the same form."""
-    return Presolved(problem, tuple((operation,) for operation in range(problem.count)))
+    return Presolved(problem, tuple((operation,) for operation in range(problem.count)), tuple(range(len(problem.size))))
 
 
 class _Merger:
@@ -255,7 +257,7 @@ class _Merger:
             consumers=tuple(tuple(users) for users in consumers),
             kept=tuple(problem.kept[value] for value in values),
         )
-        return Presolved(smaller, tuple(tuple(sorted(self.members[operation])) for operation in operations))
+        return Presolved(smaller, tuple(tuple(sorted(self.members[operation])) for operation in operations), tuple(values))
 
     def _workspace(self, operation: int) -> int:
         """With what an operation makes and nobody reads, which is in memory while it runs."""

@@ -10,8 +10,10 @@ from threading import Lock
 
 from ..events import Event, Watch
 from ..jit.beside import done_beside
+from ..labels.setting import labels_by
 from ..model.costs import Costs
 from ..model.graph import Graph, Operation, Value
+from ..model.precedence import PartialOrder
 from ..model.problem import Problem, build_problem
 from . import splice_kernels
 from .local import walk_from
@@ -49,6 +51,7 @@ def warm_up() -> None:
         walk_from(problem, range(problem.count), 0, 1, Watch())
         find_order(problem, 0, 10, Watch())
         order_for_budget(problem, 0, 10, Watch())
+        labels_by(problem, PartialOrder(problem), 0, (0, 1), float("inf"), 10)
     warm_up_splices()
 
 

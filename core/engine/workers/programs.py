@@ -7,9 +7,11 @@ is not comparable with some breakpoints, it takes their place.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...events import Event, Watch
+from ...labels.tail import Tail
 from ...milp.any_order import AnyOrderProgram
 from ...result import Status
 from ...schedule.sequence import Candidate, candidate, drop_unread, prune
@@ -27,14 +29,31 @@ class ProgramLane:
 
     is_search = False
 
-    def __init__(self, ground: Ground, settings: Settings, rank: int, *, cuts: bool = False, from_round: int = 0) -> None:
+    def __init__(
+        self,
+        ground: Ground,
+        settings: Settings,
+        rank: int,
+        *,
+        cuts: bool = False,
+        from_round: int = 0,
+        with_tails: Sequence[int] | None = None,
+    ) -> None:
         self.name = f"programs {rank}"
         self.ground, self.settings = ground, settings
         self._rank, self._from_round = rank, from_round
-        """Begins with the best first breakpoint, the second best, ...; in the very first round with the likeliest, unseen."""
-        self._chain: list[int] = []
+        """Begins with the best first breakpoint, the second best, ...; in the very first round with the likeliest, unseen. Or with some
+        that were good before, and with tails."""
+        self._chain: list[int] = list(with_tails or ())
         self._unseen = False
         self._cuts = cuts
+        self._with_tails = with_tails is not None
+        self._tails: dict[tuple[int, bool], Tail | None] = {}
+        """By the breakpoints that they begin with: fine ones, and coarse ones to compare breakpoints."""
+        self._dearest = float("inf")
+        """Recomputations that cost more than the incumbent's are of no interest."""
+        self.best: tuple[float, list[int]] = (0.0, [])
+        """The best bound so far, and its breakpoints."""
         self._by_linear_programs = not cuts and ground.problem.count <= PARAMS.next_operations
         """Are the next breakpoints compared by linear programs, or is the first by rating taken?"""
         self._tried: set[Computations] = set()
@@ -50,9 +69,15 @@ class ProgramLane:
         self._exhausted = False
 
     def wants(self, snapshot: Snapshot) -> bool:
-        return not self._exhausted and snapshot.round >= self._from_round
+        return snapshot.round >= self._from_round and (not self._exhausted or self._needs_tails(snapshot))
+
+    def _needs_tails(self, snapshot: Snapshot) -> bool:
+        return not self._with_tails and bool(self.best[1]) and snapshot.round >= PARAMS.tails_from_round
 
     def step(self, snapshot: Snapshot, watch: Watch) -> Report:
+        if self._run is None and self._needs_tails(snapshot):
+            self._with_tails, self._exhausted, self._chain = True, False, []
+            self._tried.clear()
         if not self._chain or (self._unseen and self._run is None):
             self._choose_first(snapshot, watch)
         if self._run is None:
@@ -68,6 +93,7 @@ class ProgramLane:
             self._exhausted = True
             return Report(order=self.ground.order, infeasible=infeasible, phase=phase)
         self._bound = (slice_.bound - PARAMS.bound_safety * abs(slice_.bound)) * program.unit
+        self.best = max(self.best, (self._bound, self._chain))
         found = self._schedules(program, slice_, snapshot, watch)
         if self._is_done(slice_, snapshot):
             self._next(watch, is_solved=slice_.status is Status.OPTIMAL)
@@ -96,7 +122,9 @@ class ProgramLane:
 
     def _begin(self, snapshot: Snapshot, watch: Watch) -> None:
         self._tried.add(tuple(self._chain))
-        program = self._program = self.ground.program(self._chain, cuts=self._cuts)
+        self._dearest = snapshot.cost - self.ground.problem.ideal_cost
+        tails = self._tails_of(self._chain, watch, fine=True)
+        program = self._program = self.ground.program(self._chain, cuts=self._cuts, tails=tails)
         watch.on_event(Event(self._phase(program)))
         incumbent = snapshot.incumbent
         start = program.start(incumbent.sequence) if incumbent is not None and self._keeps_order(incumbent.sequence) else None
@@ -106,6 +134,19 @@ class ProgramLane:
         self._run = RelaxedProgram(program.form) if is_large else sliced(program.form, settings, start, PARAMS.slice_looks)
         self._slices = 0
         self._lowest, self._objective, self._bound = None, float("inf"), 0.0
+
+    def _tails_of(self, chain: Sequence[int], watch: Watch, *, fine: bool) -> list[Tail]:
+        """The tails that begin with the breakpoints, if they are asked for by now."""
+        if not self._with_tails:
+            return []
+        from ...labels.setting import Effort, find_tail  # imports the compiled kernels
+
+        ground, effort = self.ground, Effort(PARAMS.tail_labels, PARAMS.tail_rounds if fine else 0)
+        for operation in chain:
+            if (operation, fine) not in self._tails and not watch.expired:
+                found = find_tail(ground.bounding, ground.precedence, operation, self._dearest, effort, watch)
+                self._tails[operation, fine] = found
+        return [tail for operation in chain if (tail := self._tails.get((operation, fine))) is not None]
 
     def _schedules(self, program: AnyOrderProgram, slice_: Slice, snapshot: Snapshot, watch: Watch) -> list[tuple[str, Computations]]:
         """Replays of the newest solution, as they are and in a better order."""
@@ -148,10 +189,13 @@ class ProgramLane:
             return
         chains = self._longer_chains()
         if self._by_linear_programs and len(chains) > 1 and not watch.expired:
-            chains.sort(key=lambda chain: self.ground.linear_bound(chain, watch, cuts=self._cuts), reverse=True)
+            chains.sort(key=lambda chain: self._linear_bound(chain, watch), reverse=True)
         if chains:
             self._chain = chains[0]
         self._exhausted = not chains
+
+    def _linear_bound(self, chain: list[int], watch: Watch) -> float:
+        return self.ground.linear_bound(chain, watch, cuts=self._cuts, tails=self._tails_of(chain, watch, fine=False))
 
     def _longer_chains(self) -> list[list[int]]:
         """With one of the first computations that end an excess, the worst first, weighted by how many operations it is comparable with and

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from chains import random_chain, unit_chain
+from any_order_programs import EXACT, drawn, optimum_of, random_breakpoints
+from chains import unit_chain
 from oracles import any_order_optimum
-from random_graphs import random_problem, random_training
+from random_graphs import random_training
 
 from checkmate.core.events import Watch
 from checkmate.core.milp import get_formulation
@@ -19,44 +19,10 @@ from checkmate.core.milp.presolve import presolve, unchanged
 from checkmate.core.model.bounding import bounding_problem
 from checkmate.core.model.memory_model import MemoryModel
 from checkmate.core.model.precedence import PartialOrder, Precedence, TotalOrder
-from checkmate.core.model.problem import Problem
 from checkmate.core.result import Status
 from checkmate.core.schedule.sequence import profile
-from checkmate.core.settings import Settings
 from checkmate.core.solvers import SOLVERS, get_solver
 from checkmate.core.solvers.linear_program import solve_linear
-
-EXACT = Settings(gap=0.0, threads=1)
-
-
-def drawn(seed: int) -> Problem:
-    """Random graphs, training chains, and training graphs with and without computing in place."""
-    match seed % 4:
-        case 0:
-            return random_problem(seed, most=8)
-        case 1:
-            return random_chain(seed)
-        case _:
-            return random_training(seed, in_place=seed % 4 == 3)
-
-
-def random_breakpoints(problem: Problem, precedence: Precedence, seed: int) -> list[int]:
-    rng = random.Random(seed)
-    chain: list[int] = []
-    wanted = rng.choice((1, 1, 2, 3, 4))
-    for operation in rng.sample(range(problem.count), problem.count):
-        if len(chain) < wanted and all(precedence.relatives(operation).comparable(other) for other in chain):
-            chain.append(operation)
-    return precedence.in_order(chain)
-
-
-def optimum_of(program: AnyOrderProgram) -> float:
-    """Infinite if the program has no solution."""
-    result = get_solver("highs").solve(program.form, EXACT, Watch(60))
-    if result.status is Status.INFEASIBLE:
-        return math.inf
-    assert result.status is Status.OPTIMAL
-    return result.bound * program.unit
 
 
 @pytest.mark.slow
