@@ -32,12 +32,15 @@ ROWS = (
     "light:inception_v1:0.5",
     "light:resnet50:0.35",
     "light:squeezenet:0.6",
-    "light:vgg19:0.6",
+    "light:vgg19:0.52",
     "graph:gpt6_joint:70MB",
     "graph:resnet50_b256:0.3",
     "graph:random_layered_500:0.8",
 )
-WORKERS = ("baselines", "programs 0", "programs 1", "margin", "repair", "annealing", "stages", "descent")
+WORKERS = (
+    *("baselines", "programs 0", "programs 1", "programs 2", "programs 3", "incumbent's order"),
+    *("margin", "repair", "annealing", "stages", "descent"),
+)
 RULES: dict[str, dict[str, float]] = {
     "compare breakpoints by linear programs": {"next_operations": 0, "scan_operations": 0},
     "orders of lower peak": {"order_moves": 1},

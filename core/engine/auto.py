@@ -15,6 +15,7 @@ from ..model.problem import Problem
 from ..result import Provenance, Result, Scope, Status, Stop
 from ..settings import FormulationName, Order, Settings
 from .breakpoints import Ground
+from .params import PARAMS
 from .pool import Pool
 from .scheduler import Scheduler
 from .worker import Worker
@@ -102,6 +103,8 @@ def workers(problem: Problem, settings: Settings) -> list[Worker]:
         Margin(ground, settings),
         ProgramLane(ground, settings, 0),
         ProgramLane(ground, settings, 1, cuts=True, from_round=1),
+        ProgramLane(ground, settings, 2, from_round=PARAMS.tails_from_round, with_tails=()),
+        ProgramLane(ground, settings, 3, cuts=True, from_round=PARAMS.tails_from_round, with_tails=()),
         *([IncumbentOrder(problem, settings)] if free else []),
         Baselines(problem, settings, SLOW, from_round=2),
         Repair(problem, settings, 0, free=free),

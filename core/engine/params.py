@@ -64,6 +64,7 @@ class Params:
     tail_labels: int = 100_000
     tail_rounds: int = 6
     tails_from_round: int = 6
+    tails_gap: float = 0.02
     """Labels of a tail that are looked at, each time; and the round in which programs with tails begin."""
     order_operations: int = 20_000
     """Operations above which no better order is looked for: it takes 20 s at 50,000, where replays are within 1 % of the budget anyway."""

@@ -59,6 +59,11 @@ class Snapshot:
         return float("inf") if self.incumbent is None else self.incumbent.cost
 
     @property
+    def is_far_from_proven(self) -> bool:
+        """Is the gap to the bound for any order so wide that labels are worth their time?"""
+        return relative_gap(self.cost, self.any_bound) > PARAMS.tails_gap
+
+    @property
     def order(self) -> Computations | None:
         """Of first computations in the incumbent."""
         return None if self.incumbent is None else tuple(dict.fromkeys(self.incumbent.sequence))

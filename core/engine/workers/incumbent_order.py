@@ -28,7 +28,7 @@ class IncumbentOrder:
 
     def wants(self, snapshot: Snapshot) -> bool:
         """Is there an incumbent, and has the search for others gone on for a while?"""
-        if snapshot.incumbent is None or snapshot.round < PARAMS.tails_from_round:
+        if snapshot.incumbent is None or snapshot.round < PARAMS.tails_from_round or not snapshot.is_far_from_proven:
             return False
         return self._lane is None or self._order != snapshot.order or self._lane.wants(snapshot)
 

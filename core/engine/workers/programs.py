@@ -69,19 +69,18 @@ class ProgramLane:
         self._exhausted = False
 
     def wants(self, snapshot: Snapshot) -> bool:
-        return snapshot.round >= self._from_round and (not self._exhausted or self._needs_tails(snapshot))
-
-    def _needs_tails(self, snapshot: Snapshot) -> bool:
-        return not self._with_tails and bool(self.best[1]) and snapshot.round >= PARAMS.tails_from_round
+        if self._exhausted or snapshot.round < self._from_round:
+            return False
+        return not self._with_tails or self._run is not None or snapshot.is_far_from_proven
 
     def step(self, snapshot: Snapshot, watch: Watch) -> Report:
-        if self._run is None and self._needs_tails(snapshot):
-            self._with_tails, self._exhausted, self._chain = True, False, []
-            self._tried.clear()
         if not self._chain or (self._unseen and self._run is None):
             self._choose_first(snapshot, watch)
         if self._run is None:
             self._begin(snapshot, watch)
+            if self._says_nothing_new:
+                self._exhausted = True
+                return Report()
         assert self._run is not None
         program = self._program
         assert program is not None
@@ -134,6 +133,11 @@ class ProgramLane:
         self._run = RelaxedProgram(program.form) if is_large else sliced(program.form, settings, start, PARAMS.slice_looks)
         self._slices = 0
         self._lowest, self._objective, self._bound = None, float("inf"), 0.0
+
+    @property
+    def _says_nothing_new(self) -> bool:
+        """Is this a lane with tails, for any order, where there are none?"""
+        return self._with_tails and self.ground.order is None and not any(self._tails.values())
 
     def _tails_of(self, chain: Sequence[int], watch: Watch, *, fine: bool) -> list[Tail]:
         """The tails that begin with the breakpoints, if they are asked for by now."""
