@@ -21,9 +21,10 @@ from ..milp.presolve import Presolved, presolve
 from ..model.bounding import bounding_problem
 from ..model.precedence import PartialOrder, Precedence, TotalOrder
 from ..model.problem import Problem
-from ..schedule.sequence import profile
+from ..schedule.sequence import Candidate, candidate, drop_unread, profile, prune
 from ..solvers.linear_program import solve_linear
 from .params import PARAMS
+from .replaying import replays
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +73,12 @@ class Ground:
     def program(self, chain: list[int], *, cuts: bool = False, tails: Sequence[Tail] = ()) -> AnyOrderProgram:
         presolved = None if self.order is not None else self._presolved
         return AnyOrderProgram.of(self.bounding, self.precedence, chain, cuts=cuts, presolved=presolved, tails=tails)
+
+    def replayed(self, chain: Sequence[int], stages: Sequence[Sequence[int]]) -> list[Candidate]:
+        """What the stages of a program's solution are as schedules; see `replays`."""
+        ordered = [sorted(stage, key=self.places.__getitem__) for stage in stages]
+        tidy = drop_unread if self.order is None else prune
+        return [candidate(self.problem, tidy(self.problem, sequence)) for sequence in replays(self.problem, chain, ordered)]
 
     def linear_bound(self, chain: list[int], watch: Watch, *, cuts: bool = False, tails: Sequence[Tail] = ()) -> float:
         """What the linear program with these breakpoints proves; 0 if nothing."""

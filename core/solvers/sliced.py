@@ -51,8 +51,10 @@ class SlicedProgram(Protocol):
         """Drop what is left of the work."""
 
 
-def sliced(form: StandardForm, settings: Settings, start: Mapping[int, float] | None, looks: int) -> SlicedProgram:
-    """`looks` is the size of a slice: how often HiGHS looks whether to stop."""
+def sliced(form: StandardForm, settings: Settings, start: Mapping[int, float] | None, *, looks: int, most_integers: int) -> SlicedProgram:
+    """`looks` is the size of a slice: how often HiGHS looks whether to stop. More variables than `most_integers` may be fractions."""
+    if form.columns > most_integers:
+        return _Relaxed(form)
     if settings.solver == "highs" and form.columns:
         return _Pausing(form, settings, start, looks)
     return _Whole(form, settings, start)
@@ -91,7 +93,7 @@ class _Pausing:
             self._asked.close()
 
 
-class RelaxedProgram:
+class _Relaxed:
     """Only its linear relaxation, where whole numbers take too long: its solution has fractions, which have to be rounded."""
 
     def __init__(self, form: StandardForm) -> None:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from ..child_process import Ended, run_child
 from .providers import CPU
 from .tensor_files import Tensor
 from .trace import NodeRun
 
-REQUEST, RESULT = "request.json", "result.json"
 _OUT_OF_MEMORY = ("bad_alloc", "bfc_arena", "BFCArena", "Failed to allocate memory", "out of memory", "MemoryError", "ENOMEM")
 
 
@@ -122,41 +120,24 @@ class Report:
 
 def run_job(job: Job, folder: Path, on_progress: Callable[[int], None] = lambda done: None) -> Report:
     """Run the job in a child process; its files go into a new folder inside `folder`. `on_progress` is called after each run."""
-    place = Path(tempfile.mkdtemp(dir=folder))
-    (place / REQUEST).write_text(json.dumps(job.fields()))
     variables = dict(os.environ)
     if job.provider != CPU:
         variables["CUDA_LAUNCH_BLOCKING"] = "1"
-    with (place / "stderr").open("wb") as complaints:
-        command = [sys.executable, "-P", "-m", f"{__package__}.job", str(place)]
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints, env=variables)
-        assert child.stdout is not None
-        try:
-            for done, _ in enumerate(child.stdout, start=1):
-                on_progress(done)
-            code = child.wait()
-        except BaseException:
-            child.kill()
-            child.wait()
-            raise
-        finally:
-            child.stdout.close()
-    if code == 0 and (place / RESULT).exists():
-        return Report.from_fields(json.loads((place / RESULT).read_text()))
-    return crashed(code, (place / "stderr").read_text(errors="replace"))
+    runs = count(1)
+    place = Path(tempfile.mkdtemp(dir=folder))
+    ended = run_child(f"{__package__}.job", job.fields(), place, lambda _: on_progress(next(runs)), variables)
+    return crashed(ended) if ended.result is None else Report.from_fields(ended.result)
 
 
-def crashed(code: int, complaints: str) -> Report:
+def crashed(ended: Ended) -> Report:
     """The report for a child that exited without a result."""
-    lines = [line.strip() for line in complaints.splitlines() if line.strip()]
-    last = lines[-1][:300] if lines else "no output"
-    if runs_out_of_memory(complaints):
-        return Report(Failure.OUT_OF_MEMORY, last)
-    if code == -signal.SIGKILL:
+    if runs_out_of_memory(ended.complaints):
+        return Report(Failure.OUT_OF_MEMORY, ended.last_line)
+    if ended.code == -signal.SIGKILL:
         return Report(Failure.OUT_OF_MEMORY, "the process was killed, probably by the system because memory ran out")
-    if code < 0:
-        return Report(Failure.CRASH, f"onnxruntime ended with signal {signal.Signals(-code).name}: {last}")
-    return Report(Failure.CRASH, f"the process ended with code {code}: {last}")
+    if ended.code < 0:
+        return Report(Failure.CRASH, f"onnxruntime ended with signal {signal.Signals(-ended.code).name}: {ended.last_line}")
+    return Report(Failure.CRASH, f"the process ended with code {ended.code}: {ended.last_line}")
 
 
 def runs_out_of_memory(text: str) -> bool:

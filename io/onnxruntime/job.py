@@ -13,8 +13,9 @@ from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
+from ..child_process import REQUEST, RESULT
 from ..onnx.read.metadata import read_metadata
-from .child import REQUEST, RESULT, Cap, Failure, Job, runs_out_of_memory
+from .child import Cap, Failure, Job, runs_out_of_memory
 from .limits import capped_address_space, give_back_freed_memory, reset_resident_peak, resident_bytes, resident_peak
 from .providers import CPU
 from .session import exact_options, one_block, predicted_block

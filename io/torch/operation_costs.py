@@ -179,7 +179,7 @@ def _measure(node: Node, device: torch.device, repeats: int) -> _Measured | None
         times: list[float] = []
         while len(times) < repeats and (sum(times) < SHORT or repeats > REPEATS):
             times.append(_timed(call, device))
-    except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError):
+    except (RuntimeError, ValueError, IndexError, TypeError):
         return None
     return _Measured(max(min(times), LEAST_SECONDS), workspace)
 

@@ -42,7 +42,16 @@ CORE_LAYERS = (
 )
 """In this order: a layer imports from those before it, never from those after it."""
 IO_LAYERS = (
-    *("io.formats", "io.onnx.proto", "io.onnx.read", "io.onnx.compile", "io.onnx.build", "io.onnx.gradients", "io.onnx.differentiate"),
+    *(
+        "io.child_process",
+        "io.formats",
+        "io.onnx.proto",
+        "io.onnx.read",
+        "io.onnx.compile",
+        "io.onnx.build",
+        "io.onnx.gradients",
+        "io.onnx.differentiate",
+    ),
     *("io.onnxruntime", "io.torch", "io.torch_files", "io.load", "io.report"),
 )
 CLI_LAYERS = (

@@ -9,18 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ...events import Watch
 from ...milp.any_order import AnyOrderProgram
-from ...schedule.sequence import Candidate, candidate, drop_unread, prune
+from ...schedule.sequence import Candidate
 from ...settings import Settings
-from ...solvers.sliced import RelaxedProgram, SlicedProgram, sliced
+from ...solvers.sliced import SlicedProgram, sliced
 from ..breakpoints import Ground, likeliest
 from ..params import PARAMS
 from ..pool import Report, Snapshot
-from ..replaying import replays
 
 
 class Margin:
@@ -54,7 +50,7 @@ class Margin:
         slice_ = self._run.advance(watch)
         work = PARAMS.slice_looks * self._program.columns * PARAMS.look_work
         phase = f"any-order program with a margin: {self._program.columns} variables"
-        made = self._replayed(slice_.found[-1]) if slice_.found else []
+        made = self._ground.replayed([likeliest(self._ground)], self._program.stages(slice_.found[-1])) if slice_.found else []
         lowest = min(made, key=lambda each: each.peak, default=None)
         if lowest is not None and not lowest.fits(self._ground.problem):
             self._lower(lowest.peak)
@@ -74,15 +70,7 @@ class Margin:
         ground = Ground(self._ground.problem.with_budget(self._target), self._ground.order)
         self._program = ground.program([likeliest(self._ground)])
         settings = replace(self._settings, gap=PARAMS.margin_gap, threads=1)
-        is_large = self._program.columns > PARAMS.integer_columns
-        self._run = RelaxedProgram(self._program.form) if is_large else sliced(self._program.form, settings, None, PARAMS.slice_looks)
-
-    def _replayed(self, values: NDArray[np.float64]) -> list[Candidate]:
-        assert self._program is not None
-        problem, places = self._ground.problem, self._ground.places
-        stages = [sorted(stage, key=places.__getitem__) for stage in self._program.stages(values)]
-        tidy = prune if self._ground.order is not None else drop_unread
-        return [candidate(problem, tidy(problem, sequence)) for sequence in replays(problem, [likeliest(self._ground)], stages)]
+        self._run = sliced(self._program.form, settings, None, looks=PARAMS.slice_looks, most_integers=PARAMS.integer_columns)
 
     def close(self) -> None:
         if self._run is not None:

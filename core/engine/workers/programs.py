@@ -14,14 +14,14 @@ from ...events import Event, Watch
 from ...labels.tail import Tail
 from ...milp.any_order import AnyOrderProgram
 from ...result import Status
-from ...schedule.sequence import Candidate, candidate, drop_unread, prune
+from ...schedule.sequence import Candidate
 from ...settings import Settings
 from ...solvers import get_solver
-from ...solvers.sliced import RelaxedProgram, Slice, SlicedProgram, sliced
+from ...solvers.sliced import Slice, SlicedProgram, sliced
 from ..breakpoints import Ground, likeliest
 from ..params import PARAMS
 from ..pool import Computations, Report, Snapshot
-from ..replaying import excesses, replays
+from ..replaying import excesses
 
 
 class ProgramLane:
@@ -129,8 +129,7 @@ class ProgramLane:
         start = program.start(incumbent.sequence) if incumbent is not None and self._keeps_order(incumbent.sequence) else None
         good_enough = snapshot.any_bound * (1 + PARAMS.fine_gap / 2) / program.unit
         settings = replace(self.settings, gap=PARAMS.program_gap, threads=1, good_enough=good_enough)
-        is_large = program.columns > PARAMS.integer_columns
-        self._run = RelaxedProgram(program.form) if is_large else sliced(program.form, settings, start, PARAMS.slice_looks)
+        self._run = sliced(program.form, settings, start, looks=PARAMS.slice_looks, most_integers=PARAMS.integer_columns)
         self._slices = 0
         self._lowest, self._objective, self._bound = None, float("inf"), 0.0
 
@@ -160,9 +159,7 @@ class ProgramLane:
         problem = self.ground.problem
         values = slice_.found[-1]
         self._objective = float(program.form.objective @ values) * program.unit
-        stages = [sorted(stage, key=self.ground.places.__getitem__) for stage in program.stages(values)]
-        tidy = prune if self.ground.order is not None else drop_unread
-        made = [candidate(problem, tidy(problem, sequence)) for sequence in replays(problem, self._chain, stages)]
+        made = self.ground.replayed(self._chain, program.stages(values))
         lowest = min(made[:2], key=lambda each: each.peak)  # a thinned replay is another schedule: it does not say where to break
         is_small = problem.count <= PARAMS.order_operations
         if not lowest.fits(problem) and self.ground.order is None and is_small and not watch.expired:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ....core.errors import CheckmateError
-from .isolated import REQUEST, RESULT
+from ...child_process import REQUEST, RESULT
 
 
 def main(folder: Path) -> None:

@@ -12,6 +12,7 @@ import onnx
 import pytest
 from onnx import parser
 
+from checkmate.io.child_process import Ended
 from checkmate.io.onnxruntime.child import Cap, Failure, Job, crashed, run_job
 from checkmate.io.onnxruntime.tensor_files import BFLOAT16, numbers_of, read_tensor, write_tensors
 
@@ -92,7 +93,7 @@ def test_a_child_that_dies_is_a_result(tmp_path: Path, monkeypatch: pytest.Monke
     ],
 )
 def test_how_a_child_ended_is_told_by_its_last_words(code: int, complaints: str, failure: Failure) -> None:
-    assert crashed(code, complaints).failure is failure
+    assert crashed(Ended(code, complaints, None)).failure is failure
 
 
 def test_bfloat16_goes_in_and_comes_back_to_the_bit(tmp_path: Path) -> None:
