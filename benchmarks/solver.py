@@ -6,14 +6,16 @@
 
 Tables: `papers` (the Checkmate paper's graphs, given order), `layered` (MOCCASIN's random layered graphs, beside MOCCASIN and FastSA),
 `light` (the onnx wheel's nine models, differentiated; instead of budgets too small for any schedule, 1.02 times the smallest one found),
-`growth` (time to a schedule within 5 % of the bound), `formulation` (against the paper's MILP in the same solver). Defaults of the tool,
-60 s, two cores, HiGHS, unless a table says otherwise. Cost is over the ideal. Exits with 1 if a figure is missed, and says which.
+`growth` (time to a schedule within 5 % of the bound), `large` (time to within 1 %, 10,000 to 100,000 operations), `formulation` (against
+the paper's MILP in the same solver). Defaults of the tool, 60 s, two cores, HiGHS, unless a table says otherwise. Cost is over the ideal.
+Exits with 1 if a figure is missed, and says which.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -38,6 +40,8 @@ from checkmate.core.studies.smallest import find_smallest
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 LIGHT_BATCH = 32
+LARGE = {10_000: 30.0, 20_000: 60.0, 50_000: 150.0, 100_000: 300.0}
+"""Operations, and the seconds that they may take."""
 PEERS = {
     ("random_layered_100", 0.9): ("0.8 %", "0.0 %", 0.8, 0.0),
     ("random_layered_100", 0.8): ("2.3 %", "0.3 %", 2.3, 0.3),
@@ -139,7 +143,8 @@ def growth(arguments: argparse.Namespace) -> Iterator[str]:
         times: list[tuple[int, float]] = []
         for size in (500, 1000, 2000, 5000, 10_000):
             problem = build(size)
-            seconds = _until_within(problem.with_budget(int(0.5 * profile(problem, range(problem.count)).peak)), 0.05, arguments)
+            half = problem.with_budget(int(0.5 * profile(problem, range(problem.count)).peak))
+            seconds = _until_within(half, 0.05, 10 * arguments.time_limit, Order.GIVEN)
             times.append((problem.count, seconds))
             print(f"| {name} | {problem.count} | {seconds:.1f} s |", flush=True)
         (small, first), (large, last) = times[0], times[-1]
@@ -149,8 +154,22 @@ def growth(arguments: argparse.Namespace) -> Iterator[str]:
             yield f"growth on {name}: exponent {exponent:.2f}"
 
 
-def _until_within(problem: Problem, share: float, arguments: argparse.Namespace) -> float:
-    """Seconds until a schedule is within this share of the bound, as the progress tells it."""
+def large(arguments: argparse.Namespace) -> Iterator[str]:
+    print("\n| graph | operations | budget | time to within 1 % of the bound | memory so far |\n|---|---|---|---|---|")
+    for name in ("chain", "transformer"):
+        for size, limit in LARGE.items():
+            problem = training_graphs.BUILDERS[name](size)
+            for share in (0.5, 0.3):
+                budget = int(share * profile(problem, range(problem.count)).peak)
+                seconds = _until_within(problem.with_budget(budget), 0.01, limit, Order.SEARCH)
+                gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+                print(f"| {name} | {problem.count} | {share:.0%} | {seconds:.1f} s | {gigabytes:.1f} GB |", flush=True)
+                if seconds > limit or gigabytes > 4.0:
+                    yield f"{name} of {problem.count} at {share:.0%}: {seconds:.0f} s of {limit:.0f}, {gigabytes:.1f} GB of 4"
+
+
+def _until_within(problem: Problem, share: float, limit: float, order: Order) -> float:
+    """Seconds until a schedule is within this share of the bound, as the progress tells it; until the end if never."""
     best, bound, when = math.inf, 0.0, math.inf
     begun = time.monotonic()
 
@@ -161,8 +180,8 @@ def _until_within(problem: Problem, share: float, arguments: argparse.Namespace)
         if relative_gap(best, bound) <= share and math.isinf(when):
             when = time.monotonic() - begun
 
-    watch = Watch(10 * arguments.time_limit, on_event=listen, interrupted=lambda: not math.isinf(when))
-    run_strategy(problem, "auto", Settings(order=Order.GIVEN, gap=share), watch)
+    watch = Watch(limit, on_event=listen, interrupted=lambda: not math.isinf(when))
+    run_strategy(problem, "auto", Settings(order=order, gap=share), watch)
     return when if not math.isinf(when) else time.monotonic() - begun
 
 
@@ -199,6 +218,7 @@ TABLES: dict[str, Callable[[argparse.Namespace], Iterator[str]]] = {
     "layered": layered,
     "light": light,
     "growth": growth,
+    "large": large,
     "formulation": formulation,
 }
 
