@@ -17,7 +17,7 @@ from checkmate.core.model.problem import Problem
 from checkmate.core.schedule.peak import keep_all_profile
 from checkmate.core.settings import Order, Settings
 
-LONGEST = 6
+LONGEST = 9
 
 
 def after(problem: Problem, rounds: int, order: Order, limit: float, threads: int) -> Pool:
