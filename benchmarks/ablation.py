@@ -44,7 +44,6 @@ WORKERS = (
 RULES: dict[str, dict[str, float]] = {
     "compare breakpoints by linear programs": {"next_operations": 0, "scan_operations": 0},
     "orders of lower peak": {"order_moves": 1},
-    "rests of searches": {"most_rests": 0},
     "repair at a low temperature": {"repair_hot": 1.0},
     "longer annealing after failures": {"improve_doublings": 0},
 }

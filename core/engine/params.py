@@ -24,8 +24,6 @@ class Params:
     """Seconds of work of a move of a search, and of a moment in which HiGHS looks whether to stop, for each variable: light models."""
     searches: int = 2
     """Searches of a round."""
-    most_rests: int = 3
-    """Rounds that a search which failed is left out at most."""
     idle_rounds: int = 20
     """Rounds without a better schedule after which the work ends if there is nothing left to prove: searches double their moves four times
     within that."""

@@ -32,8 +32,6 @@ class Scheduler:
         """What all slices so far amount to, as counted by those who did them."""
         self._course: list[tuple[float, float]] = []
         """The gap after each round, and the work until then."""
-        self._failures: dict[str, int] = {}
-        self._resting: dict[str, int] = {}
         self._turn = 0
         self._idle = 0
         """Rounds in a row in which nobody worked on bounds and nothing was found."""
@@ -93,23 +91,12 @@ class Scheduler:
         willing = [worker for worker in self.workers if worker.wants(snapshot)]
         searches = [worker for worker in willing if worker.is_search]
         chosen = [worker for worker in willing if not worker.is_search]
-        for _ in range(len(searches)):
-            if len(chosen) >= len(willing) - len(searches) + PARAMS.searches:
-                break
-            worker = searches[self._turn % len(searches)]
+        for _ in range(min(PARAMS.searches, len(searches))):
+            chosen.append(searches[self._turn % len(searches)])
             self._turn += 1
-            if self._resting.get(worker.name, 0):
-                self._resting[worker.name] -= 1
-            elif worker not in chosen:
-                chosen.append(worker)
-        if not chosen and searches:
-            chosen = [searches[self._turn % len(searches)]]
         return chosen
 
     def _merge(self, worker: Worker, report: Report) -> bool:
         improved = self.pool.merge(self.round, worker.name, report)
         self.work += report.work
-        if worker.is_search:
-            self._failures[worker.name] = 0 if improved else self._failures.get(worker.name, 0) + 1
-            self._resting[worker.name] = min(PARAMS.most_rests, self._failures[worker.name])
         return improved
