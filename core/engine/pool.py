@@ -60,8 +60,8 @@ class Snapshot:
 
     @property
     def is_far_from_proven(self) -> bool:
-        """Is the gap to the bound for any order so wide that labels are worth their time?"""
-        return relative_gap(self.cost, self.any_bound) > PARAMS.tails_gap
+        """Is there an incumbent, and the gap to the bound for any order so wide that labels are worth their time?"""
+        return self.incumbent is not None and relative_gap(self.cost, self.any_bound) > PARAMS.tails_gap
 
     @property
     def order(self) -> Computations | None:

@@ -10,7 +10,7 @@ from threading import Lock
 
 from ..events import Event, Watch
 from ..jit.beside import done_beside
-from ..labels.setting import labels_by
+from ..labels.label_setting import labels_by
 from ..model.costs import Costs
 from ..model.graph import Graph, Operation, Value
 from ..model.precedence import PartialOrder

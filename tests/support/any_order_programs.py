@@ -9,7 +9,7 @@ from chains import random_chain
 from random_graphs import random_problem, random_training
 
 from checkmate.core.events import Watch
-from checkmate.core.labels.setting import labels_by
+from checkmate.core.labels.label_setting import labels_by
 from checkmate.core.labels.tail import Tail
 from checkmate.core.milp.any_order import AnyOrderProgram
 from checkmate.core.model.precedence import Precedence

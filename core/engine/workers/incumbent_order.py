@@ -28,7 +28,7 @@ class IncumbentOrder:
 
     def wants(self, snapshot: Snapshot) -> bool:
         """Is there an incumbent, and has the search for others gone on for a while?"""
-        if snapshot.incumbent is None or snapshot.round < PARAMS.tails_from_round or not snapshot.is_far_from_proven:
+        if snapshot.round < PARAMS.tails_from_round or not snapshot.is_far_from_proven:
             return False
         return self._lane is None or self._order != snapshot.order or self._lane.wants(snapshot)
 
@@ -38,7 +38,7 @@ class IncumbentOrder:
             self._order = snapshot.order
             ground = Ground(self._problem, self._order)
             known = [] if self._lane is None else ground.precedence.in_order(self._lane.best[1])
-            self._lane = ProgramLane(ground, self._settings, 0, with_tails=known)
+            self._lane = ProgramLane(ground, self._settings, 0, tails=True, chain=known)
         return self._lane.step(snapshot, watch)
 
     def close(self) -> None:

@@ -36,18 +36,18 @@ class ProgramLane:
         rank: int,
         *,
         cuts: bool = False,
+        tails: bool = False,
         from_round: int = 0,
-        with_tails: Sequence[int] | None = None,
+        chain: Sequence[int] = (),
     ) -> None:
         self.name = f"programs {rank}"
         self.ground, self.settings = ground, settings
-        self._rank, self._from_round = rank, from_round
-        """Begins with the best first breakpoint, the second best, ...; in the very first round with the likeliest, unseen. Or with some
-        that were good before, and with tails."""
-        self._chain: list[int] = list(with_tails or ())
+        self._from_round = from_round
+        self._chain: list[int] = list(chain)
+        """The breakpoints. If none are given, it begins with the best one; in the very first round with the likeliest, unseen."""
         self._unseen = False
         self._cuts = cuts
-        self._with_tails = with_tails is not None
+        self._with_tails = tails
         self._tails: dict[tuple[int, bool], Tail | None] = {}
         """By the breakpoints that they begin with: fine ones, and coarse ones to compare breakpoints."""
         self._dearest = float("inf")
@@ -142,7 +142,7 @@ class ProgramLane:
         """The tails that begin with the breakpoints, if they are asked for by now."""
         if not self._with_tails:
             return []
-        from ...labels.setting import Effort, find_tail  # imports the compiled kernels
+        from ...labels.label_setting import Effort, find_tail  # imports the compiled kernels
 
         ground, effort = self.ground, Effort(PARAMS.tail_labels, PARAMS.tail_rounds if fine else 0)
         for operation in chain:

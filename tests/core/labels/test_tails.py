@@ -11,7 +11,7 @@ from oracles import any_order_optimum, unrestricted_optimum
 from random_graphs import random_problem
 
 from checkmate.core.events import Watch
-from checkmate.core.labels.setting import Effort, find_tail, labels_by
+from checkmate.core.labels.label_setting import Effort, find_tail, labels_by
 from checkmate.core.labels.tail import Tail
 from checkmate.core.milp.any_order import AnyOrderProgram
 from checkmate.core.model.bounding import bounding_problem

@@ -18,9 +18,10 @@ UNITS = 10**15
 """Costs are whole numbers of this part of the ideal cost, rounded down: sums do not depend on their order."""
 LARGE = (0.2, 0.1)
 LEAST = 0.01
-"""What is large at first, as shares of the memory; and the least that is tracked if labels use it."""
+"""What is large at first, as shares of the memory; and the least that is tracked if labels use it. With a twentieth as well, the linear
+program of inception_v1 at 37.1 % proves 10.2 instead of 11.5 % for any order: labels are cut short. The least is not measured."""
 CHEAPEST = 4
-"""Labels that are asked what they use."""
+"""Labels that are asked what they use; not measured."""
 
 
 @dataclass(frozen=True, slots=True)
