@@ -5,18 +5,20 @@ Where the order of first computations is free, a bound is one for every order, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..baselines.best import KNOWN, infeasible, keep_everything
-from ..events import Watch
+from ..events import Event, Watch
 from ..model.floors import least_memory
 from ..model.precedence import has_only_one_order
 from ..model.problem import Problem
 from ..result import Provenance, Result, Scope, Status, Stop
+from ..schedule.sequence import Candidate
 from ..settings import FormulationName, Order, Settings
 from .breakpoints import Ground
 from .params import PARAMS
-from .pool import Pool
+from .pool import Computations, Pool
 from .scheduler import Scheduler
 from .worker import Worker
 from .workers.annealing import Improve, Repair
@@ -42,11 +44,21 @@ def auto(problem: Problem, settings: Settings, watch: Watch) -> Result:
     return _conclude(pool, settings, _stop(watch))
 
 
-def any_schedule(problem: Problem, settings: Settings, rounds: int, watch: Watch) -> tuple[int, ...] | None:
-    """A schedule that fits, whatever it costs, if so many rounds find one."""
-    pool = Pool(problem, _order_is_free(problem, settings))
-    Scheduler(pool, workers(problem, settings), replace(settings, iterations=rounds), watch, until_fits=True).run()
-    return None if pool.incumbent is None else pool.incumbent.sequence
+def lower_peaks(problem: Problem, start: Computations, settings: Settings, watch: Watch, accept: Callable[[Candidate], None]) -> None:
+    """Schedules of ever lower peaks, down to the budget if that can be, whatever they cost: only those who look for them are at work."""
+
+    def tell(event: Event) -> None:
+        if pool.lowest is not None:
+            accept(pool.lowest)
+
+    pool = Pool(problem, _order_is_free(problem, settings), tell)
+    pool.offer(start, KNOWN)
+    team: list[Worker] = [
+        Baselines(problem, settings, QUICK),
+        Baselines(problem, settings, SLOW, from_round=1),
+        *(Descent(problem, settings, number, from_round=1, halvings=2) for number in range(2)),
+    ]
+    Scheduler(pool, team, settings, watch).run()
 
 
 def programs_only(problem: Problem, settings: Settings, watch: Watch) -> Result:
@@ -104,7 +116,6 @@ def workers(problem: Problem, settings: Settings) -> list[Worker]:
         ProgramLane(ground, settings, 0),
         ProgramLane(ground, settings, 1, cuts=True, from_round=1),
         ProgramLane(ground, settings, 2, tails=True, from_round=PARAMS.tails_from_round),
-        ProgramLane(ground, settings, 3, cuts=True, tails=True, from_round=PARAMS.tails_from_round),
         *([IncumbentOrder(problem, settings)] if free else []),
         Baselines(problem, settings, SLOW, from_round=2),
         Repair(problem, settings, 0, free=free),
@@ -113,7 +124,7 @@ def workers(problem: Problem, settings: Settings) -> list[Worker]:
         Repair(problem, settings, 1, free=free),
         Improve(problem, settings, 1, free=free),
         Stages(problem, settings, own_order=False),
-        Descent(problem, settings),
+        *(Descent(problem, settings, number, from_round=PARAMS.descent_from_round) for number in range(2)),
     ]
 
 

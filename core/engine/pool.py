@@ -138,15 +138,15 @@ class Pool:
         return Snapshot(round_, self.incumbent, starts, self.any_bound, self.bound, self.lowest)
 
     def merge(self, round_: int, worker: str, report: Report) -> bool:
-        """Take what a worker found; True if the incumbent or a bound is better for it."""
-        cost, bound = self.cost, self.bound
+        """Take what a worker found; True if the incumbent or a bound is better for it, or, while nothing fits, the lowest peak is."""
+        cost, bound, lowest = self.cost, self.bound, self.lowest
         if report.infeasible:
             self.infeasible = True
             return True
         self._raise(report.bound, report.order)
         for found_by, sequence in report.found:
             self.offer(sequence, found_by)
-        if self.cost >= cost and self.bound <= bound:
+        if self.cost >= cost and self.bound <= bound and (self.incumbent is not None or self.lowest is lowest):
             return False
         self.log.append(Entry(round_, worker, self.cost, self.bound))
         self.on_event(Event(report.phase or worker, None if self.incumbent is None else self.cost, self.bound))

@@ -11,27 +11,27 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from threading import Event
+from threading import Event as Flag
 
-from ..events import Watch
+from ..events import Event, Watch
 from ..settings import Settings
 from .params import PARAMS
 from .pool import Pool, Report
 from .worker import Worker
 
+OTHER_ORDERS = "the gap is met for the order of this schedule; others were tried for as long again"
+
 
 class Scheduler:
     """Runs rounds until the gap is met, time is up, or nobody has anything left to do."""
 
-    def __init__(self, pool: Pool, workers: Sequence[Worker], settings: Settings, watch: Watch, *, until_fits: bool = False) -> None:
-        self.until_fits = until_fits
-        """Is any schedule that fits enough?"""
+    def __init__(self, pool: Pool, workers: Sequence[Worker], settings: Settings, watch: Watch) -> None:
         self.pool, self.workers, self.settings, self.watch = pool, workers, settings, watch
         self.round = 0
         self.work = 0.0
         """What all slices so far amount to, as counted by those who did them."""
-        self._course: list[tuple[float, float]] = []
-        """The gap after each round, and the work until then."""
+        self._met_after: float | None = None
+        """The work after which the gap was as asked for."""
         self._turn = 0
         self._idle = 0
         """Rounds in a row in which nobody worked on bounds and nothing was found."""
@@ -44,13 +44,15 @@ class Scheduler:
                     if not chosen:
                         break
                     self._run_round(cores, chosen)
+                if self._was_long_enough and self._gap > self.settings.gap:
+                    self.watch.on_event(Event("", message=OTHER_ORDERS))
             finally:
                 for worker in self.workers:
                     worker.close()
 
     def _run_round(self, cores: ThreadPoolExecutor, chosen: Sequence[Worker]) -> None:
         """Once the gap is met, who is still at work is told to stop, and what comes of it is not looked at."""
-        snapshot, met = self.pool.snapshot(self.round), Event()
+        snapshot, met = self.pool.snapshot(self.round), Flag()
         watch = replace(self.watch, interrupted=lambda: met.is_set() or self.watch.interrupted())
         improved = False
         running = [cores.submit(worker.step, snapshot, watch) for worker in chosen]
@@ -63,27 +65,26 @@ class Scheduler:
         self.watch.started = watch.started  # compiling took nothing from the time of the work
         self._idle = 0 if improved or any(not worker.is_search for worker in chosen) else self._idle + 1
         self.round += 1
-        self._course.append((self.work, self._gap))
+        if self._met_after is None and self.pool.gap <= self.settings.gap:
+            self._met_after = self.work
 
     @property
     def is_over(self) -> bool:
-        """Is the gap met finely; or as asked for, and the work no longer worth it; or is it time?"""
+        """Is the gap met finely; or as asked for, and was there as much work again; or is it time?"""
         pool = self.pool
         if self.watch.expired or pool.infeasible or self.round == self.settings.iterations or self._idle >= PARAMS.idle_rounds:
             return True
-        if self.until_fits and pool.incumbent is not None:
-            return True
-        return self._gap <= PARAMS.fine_gap or (self.has_stalled and pool.gap <= self.settings.gap)
+        return self._gap <= PARAMS.fine_gap or self._was_long_enough
 
     @property
     def _gap(self) -> float:
         return self.pool.any_gap if self.pool.order_is_free else self.pool.gap
 
     @property
-    def has_stalled(self) -> bool:
-        """Has the last part of the work made the gap hardly smaller?"""
-        before = [earlier for work, earlier in self._course if work <= self.work * (1 - PARAMS.stall_part)]
-        return self.work >= PARAMS.least_work and bool(before) and self._gap > before[-1] * (1 - PARAMS.stall_gain)
+    def _was_long_enough(self) -> bool:
+        """The gap was met, perhaps for one order only. What others may give gets as much work again, and no more."""
+        is_met = self._met_after is not None and self.pool.gap <= self.settings.gap
+        return is_met and self.work >= max(PARAMS.least_work, 2 * (self._met_after or 0.0))
 
     def _choose(self) -> list[Worker]:
         """Everyone who works on bounds, and so many of those who search, in turn."""

@@ -16,7 +16,9 @@ from .layout import Layout, fine_layout
 from .space import State, new_state, stage_numbers
 
 CHUNK = 2000
-"""Moves between two looks at the clock."""
+CHUNK_OPERATIONS = 1000
+"""Moves between two looks at the clock; fewer on graphs with more operations than this, where each may take long: 2,000 moves on
+densenet121 (7,309 operations) near its smallest budget once took minutes."""
 HOT = 1.0
 COOLING = 1e-2
 """The temperature falls from the cost of an average operation to a hundredth of that."""
@@ -153,14 +155,15 @@ def walk_from(
     gentle = walk.best_cost < float("inf") and walk.cost > 0
     hot = (GENTLE_HOT if gentle else HOT) / max(1, problem.count)
     cheap = GENTLE_CHEAP if gentle else CHEAP
-    chunks = max(1, moves // CHUNK)
+    size = max(1, CHUNK * CHUNK_OPERATIONS // max(CHUNK_OPERATIONS, problem.count))
+    chunks = max(1, moves // size)
     for chunk in range(chunks):
         if watch.expired:
             return walk.best_sequence()
         walk.price = cheap * (DEAR / cheap) ** (chunk / chunks)
-        walk.run(CHUNK, hot * COOLING ** (chunk / chunks), hot * COOLING ** ((chunk + 1) / chunks))
+        walk.run(size, hot * COOLING ** (chunk / chunks), hot * COOLING ** ((chunk + 1) / chunks))
     for _ in range(LAST_CHUNKS):
         if watch.expired or walk.best_cost < float("inf"):
             break
-        walk.run(CHUNK, hot * COOLING, hot * COOLING)
+        walk.run(size, hot * COOLING, hot * COOLING)
     return walk.best_sequence()

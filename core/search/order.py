@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -43,33 +42,17 @@ def find_order(
     watch.on_event(Event("searching orders"))
     links = build_links(problem)
     enough = max(least_peak(links), 0 if goal is None else goal - problem.base)
-    if _weighed(links, np.arange(problem.count), 0.0)[1] <= enough:
+    if _peak(links, np.arange(problem.count)) <= enough:
         return tuple(range(problem.count))
-    starts = sorted(_constructions(links), key=lambda order: _weighed(links, order, 0.0)[1])
+    starts = sorted(_constructions(links), key=lambda order: _peak(links, order))
     with walkers(threads) as pool:
         walks = [
             pool.submit(_lowest_peak, links, starts[number], manner, seed * 1000 + number, moves, watch, enough)
             for number, manner in enumerate(MANNERS)
         ]
         found = [walk.result() for walk in walks]
-    return _best(problem, links, found, 0.0)
-
-
-def order_for_budget(problem: Problem, seed: int, moves: int, watch: Watch, threads: int | None = None) -> tuple[int, ...]:
-    """The order with the fewest bytes above the budget, summed over all steps, then with the lowest peak: where to start recomputing."""
-    if problem.count < 2:
-        return tuple(range(problem.count))
-    watch.on_event(Event("searching orders for the budget"))
-    links = build_links(problem)
-    level = float(problem.available)
-    starts = sorted(_constructions(links), key=lambda order: _weighed(links, order, level))
-    with walkers(threads) as pool:
-        walks = [
-            pool.submit(_least_excess, links, starts[number], manner, seed * 1000 + number, moves, watch, problem.available)
-            for number, manner in enumerate(MANNERS)
-        ]
-        found = [walk.result() for walk in walks]
-    return _best(problem, links, found, level)
+    best = min([np.arange(problem.count), *found], key=lambda order: _peak(links, order))  # the given order wins where nothing is better
+    return tuple(int(operation) for operation in best)
 
 
 def _lowest_peak(links: Links, start: Ints, manner: Manner, seed: int, moves: int, watch: Watch, enough: int) -> Ints:
@@ -77,12 +60,6 @@ def _lowest_peak(links: Links, start: Ints, manner: Manner, seed: int, moves: in
     walk.totals["level"] = walk.best_peak * (1.0 - manner.falling)
     reset(links, walk)
     run_walk(links, walk, manner, moves, watch, manner.falling, enough)
-    return walk.best
-
-
-def _least_excess(links: Links, start: Ints, manner: Manner, seed: int, moves: int, watch: Watch, available: int) -> Ints:
-    walk = new_walk(links, start, seed, float(available))
-    run_walk(links, walk, manner, moves, watch, 0.0, available)
     return walk.best
 
 
@@ -98,13 +75,6 @@ def run_walk(links: Links, walk: Walk, manner: Manner, moves: int, watch: Watch,
         anneal(links, walk, min(CHUNK, moves), hot, cold, falling, enough)
 
 
-def _best(problem: Problem, links: Links, found: Sequence[Ints], level: float) -> tuple[int, ...]:
-    """The best of what was found and the given order, which wins where nothing is better."""
-    candidates = [np.arange(problem.count), *found]
-    best = min(candidates, key=lambda order: _weighed(links, order, level) if level else (0.0, _weighed(links, order, level)[1]))
-    return tuple(int(operation) for operation in best)
-
-
 def _constructions(links: Links) -> list[Ints]:
     """The given order; the same with all that shrinks what is in memory as early as can be, or all that grows it as late; and both."""
     given = np.arange(len(links.operations))
@@ -118,10 +88,9 @@ def _constructions(links: Links) -> list[Ints]:
     return orders
 
 
-def _weighed(links: Links, order: Ints, level: float) -> tuple[float, int]:
-    """All bytes above a level, and the peak, both without the base."""
-    walk = new_walk(links, order, 0, level)
-    return walk.excess, walk.best_peak
+def _peak(links: Links, order: Ints) -> int:
+    """Without the base."""
+    return new_walk(links, order, 0, 0.0).best_peak
 
 
 def new_walk(links: Links, order: Ints, seed: int, level: float) -> Walk:

@@ -17,7 +17,7 @@ from ..model.precedence import PartialOrder
 from ..model.problem import Problem, build_problem
 from . import splice_kernels
 from .local import walk_from
-from .order import find_order, order_for_budget
+from .order import find_order
 from .splice import splice_from
 
 
@@ -50,7 +50,6 @@ def warm_up() -> None:
     with done_beside(warm_up_splices, (splice_kernels.reset, splice_kernels.anneal)):
         walk_from(problem, range(problem.count), 0, 1, Watch())
         find_order(problem, 0, 10, Watch())
-        order_for_budget(problem, 0, 10, Watch())
         labels_by(problem, PartialOrder(problem), 0, (0, 1), float("inf"), 10)
     warm_up_splices()
 

@@ -74,24 +74,25 @@ class Descent:
 
     is_search = False
 
-    def __init__(self, problem: Problem, settings: Settings) -> None:
-        self.name = "descent"
-        self._problem, self._settings = problem, settings
-        self._runs = 0
-        self._failed = 0
+    def __init__(self, problem: Problem, settings: Settings, number: int, *, from_round: int, halvings: int = 0) -> None:
+        self.name = f"descent {number}"
+        self._problem, self._settings, self._from_round = problem, settings, from_round
+        self._runs = number
+        """In turn in the order of the candidate and in the graph's own, of several descents one each."""
+        self._halvings = halvings
+        """How often the way to the budget is halved at first: where the budget is only a limit, the whole way is a waste."""
+        self._failed = halvings
         self._reached = 0
 
     def wants(self, snapshot: Snapshot) -> bool:
         has_given_up = self._failed > PARAMS.descent_halvings * (1 + PARAMS.improve_doublings)
-        return (
-            not has_given_up and snapshot.incumbent is None and snapshot.lowest is not None and snapshot.round >= PARAMS.descent_from_round
-        )
+        return not has_given_up and snapshot.incumbent is None and snapshot.lowest is not None and snapshot.round >= self._from_round
 
     def step(self, snapshot: Snapshot, watch: Watch) -> Report:
-        """A schedule for a budget on the way: the whole way at first, half as far after each failure."""
+        """A schedule for a budget on the way: half as far after each failure, twice as far after a success."""
         assert snapshot.lowest is not None
         start = snapshot.lowest
-        self._failed = self._failed + 1 if start.peak == self._reached else 0
+        self._failed = self._failed + 1 if start.peak == self._reached else max(self._halvings, self._failed - 1)
         self._reached = start.peak
         far = max(1, start.peak - self._problem.budget)
         goal = start.peak - max(1, far >> self._failed % PARAMS.descent_halvings)

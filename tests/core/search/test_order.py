@@ -12,7 +12,7 @@ from checkmate.core.model.problem import Problem
 from checkmate.core.model.transforms.permute import in_original, permuted
 from checkmate.core.schedule.certify import certify
 from checkmate.core.schedule.sequence import profile, prune
-from checkmate.core.search.order import MANNERS, find_order, new_walk, order_for_budget, run_walk
+from checkmate.core.search.order import MANNERS, find_order, new_walk, run_walk
 from checkmate.core.search.order_builds import least_peak
 from checkmate.core.search.order_space import build_links
 from checkmate.core.search.views import search_views
@@ -94,19 +94,6 @@ def test_the_search_finds_the_best_of_all_orders_of_small_graphs(seed: int) -> N
         assert problem.base + least_peak(build_links(problem)) <= lowest
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_an_order_for_a_budget_exceeds_it_least(seed: int) -> None:
-    problem = random_problem(seed, most=7)
-    found = order_for_budget(problem, seed=1, moves=2000, watch=Watch())
-    least = min((excess(problem, order) for order in all_orders(problem)), default=0)
-    assert is_topological(problem, found)
-    assert excess(problem, found) == least
-
-
-def excess(problem: Problem, order: tuple[int, ...]) -> int:
-    return sum(max(0, memory - problem.budget) for memory in profile(problem, order).memory)
-
-
 def test_branches_are_done_one_at_a_time() -> None:
     problem = wide(20)
     assert peak(problem, tuple(range(problem.count))) == 7 + 1 + 20 * 100
@@ -131,7 +118,7 @@ def test_without_time_the_order_is_still_no_worse_than_the_given_one() -> None:
 def test_rematerialization_under_a_found_order_is_a_schedule_of_the_problem() -> None:
     problem = wide(6)
     problem = problem.with_budget(peak(problem, tuple(range(problem.count))) // 2)
-    order = order_for_budget(problem, 0, 2000, Watch())
+    order = find_order(problem, 0, 2000, Watch())
     other = permuted(problem, order)
     found = search_views(other, [tuple(range(other.count))], 0, 2000, Watch())
     assert found is not None
