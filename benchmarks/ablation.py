@@ -38,7 +38,7 @@ ROWS = (
     "graph:random_layered_500:0.8",
 )
 WORKERS = (
-    *("baselines", "programs 0", "programs 1", "programs 2", "programs 3", "incumbent's order"),
+    *("baselines", "programs 0", "programs 1", "programs 2", "incumbent's order"),
     *("margin", "repair", "annealing", "stages", "descent"),
 )
 RULES: dict[str, dict[str, float]] = {

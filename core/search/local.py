@@ -11,9 +11,10 @@ from ..jit.tables import Ints
 from ..model.problem import Problem
 from ..schedule.sequence import just_in_time, last_reads, prune
 from .fitting import cheapest_that_fits
-from .kernels import anneal, recomputed, reset
 from .layout import Layout, fine_layout
 from .space import State, new_state, stage_numbers
+from .stage_kernels import anneal
+from .stage_steps import recomputed, reset
 
 CHUNK = 2000
 CHUNK_OPERATIONS = 1000

@@ -12,8 +12,9 @@ from cli_runs import files_in, interrupted, run, write_chain, write_uneven_chain
 from oracles import unrestricted_optimum
 from orders import all_orders, wide
 from places import DOCS
-from random_graphs import random_problem
+from random_graphs import random_problem, random_training
 
+from checkmate.core.engine.run import run_strategy
 from checkmate.core.events import Watch
 from checkmate.core.model.costs import unit_costs
 from checkmate.core.model.floors import feasibility_floor, least_memory
@@ -83,6 +84,15 @@ def test_a_free_order_needs_less_than_the_given_one(tmp_path: Path) -> None:
     problem = wide(4)
     found = find_smallest(problem, Settings(order=Order.SEARCH), Watch(20.0))
     assert found.budget == 7 + 3 + 100 + 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [7, 11])
+def test_solve_finds_a_schedule_for_the_smallest_budget_found(seed: int) -> None:
+    """Both descend in the same way. A budget that one reaches the other does too."""
+    problem = random_training(seed)
+    found = find_smallest(problem, Settings(order=Order.SEARCH), Watch(20.0))
+    assert run_strategy(problem.with_budget(found.budget), "auto", Settings(order=Order.SEARCH, gap=0.5), Watch(60.0)).fits
 
 
 def test_what_is_printed_and_what_is_in_the_object(tmp_path: Path) -> None:

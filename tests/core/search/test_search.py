@@ -18,32 +18,32 @@ from checkmate.core.jit import basics
 from checkmate.core.jit.tables import Ints
 from checkmate.core.model.problem import Problem
 from checkmate.core.schedule.sequence import in_stage_order, profile
-from checkmate.core.search import kernels
-from checkmate.core.search.kernels import reset
+from checkmate.core.search import stage_kernels, stage_steps
 from checkmate.core.search.local import LocalSearch
 from checkmate.core.search.space import State
+from checkmate.core.search.stage_steps import reset
 from checkmate.core.search.views import search_views
 
 
 @njit
 def change(state: State, gap: int) -> None:
     """Kernels that only kernels call cannot be called from Python; these can."""
-    kernels.change(state, gap)
+    stage_kernels.change(state, gap)
 
 
 @njit
 def refresh(state: State, low: int) -> None:
-    kernels.refresh(state, low)
+    stage_steps.refresh(state, low)
 
 
 @njit
 def commit(state: State) -> None:
-    kernels.commit(state.totals[0])
+    stage_steps.commit(state.totals[0])
 
 
 @njit
 def roll_back(state: State, cost: float, excess: float) -> None:
-    kernels.roll_back(state, cost, excess)
+    stage_steps.roll_back(state, cost, excess)
 
 
 @njit
