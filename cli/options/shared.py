@@ -224,7 +224,7 @@ def solving_options(function: Function) -> Function:
             "--iterations",
             group=SOLVING,
             type=COUNT,
-            help="Stop auto after N rounds of search, without MILPs, so that the result for a seed does not depend on the machine's speed.",
+            help="Stop auto after N rounds, so that the result for a seed does not depend on the machine's speed.",
         ),
     )
     return _stacked(packed, decorators)  # type: ignore[return-value]

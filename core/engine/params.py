@@ -71,9 +71,6 @@ class Params:
     order_moves_per_operation: int = 200
     """Moves to find a better order of a program's solution; more found nothing lower on light models (inception_v2, densenet121 at 50
     %)."""
-    repair_moves: int = 300_000
-    repair_moves_per_operation: int = 300
-    """Moves of a repair."""
     repair_most: float = 0.1
     """Candidates that take more than this part too much are not repaired: annealing does not get them down. resnet50 at 35 %: every second
     search began with such a one."""
@@ -87,10 +84,10 @@ class Params:
     margin_programs: int = 4
     """Programs for less than the budget are tried if a replay takes at most this part too much; they get so many times that less, are
     solved to this gap, and are given up after so many. A chain of 10,000 operations at 50 %: 8.62 % where annealing comes to 9.33 %."""
-    improve_moves: int = 300_000
-    improve_moves_per_operation: int = 300
+    annealing_moves: int = 300_000
+    annealing_moves_per_operation: int = 300
     improve_doublings: int = 4
-    """Moves from the incumbent; doubled after every second failure, so many times."""
+    """Moves of an annealing run; from the incumbent doubled after every second failure, so many times."""
     stage_moves: int = 40_000
     stage_moves_per_operation: int = 200
     stage_runs: int = 8

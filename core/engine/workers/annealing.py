@@ -34,7 +34,7 @@ class Repair:
         ensure_warm(watch)
         near = self._near(snapshot)
         start = near[-1 - (self._runs + self._number) % len(near)]
-        moves = min(PARAMS.repair_moves, PARAMS.repair_moves_per_operation * self._problem.count)
+        moves = min(PARAMS.annealing_moves, PARAMS.annealing_moves_per_operation * self._problem.count)
         annealing = Annealing(PARAMS.repair_hot, PARAMS.repair_penalty)
         seed = (self._settings.seed * 1000 + self._runs) * 10 + self._number
         self._runs += 1
@@ -71,7 +71,7 @@ class Improve:
         self._cost = snapshot.cost
         seed = (self._settings.seed * 1000 + self._runs) * 10 + self._number
         self._runs += 1
-        moves = min(PARAMS.improve_moves, PARAMS.improve_moves_per_operation * self._problem.count)
+        moves = min(PARAMS.annealing_moves, PARAMS.annealing_moves_per_operation * self._problem.count)
         moves <<= min(self._failed // 2, PARAMS.improve_doublings)
         start = snapshot.incumbent.sequence
         if self._free and self._failed % 2:
