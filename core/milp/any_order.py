@@ -62,8 +62,8 @@ from ..schedule.sequence import first_computations, last_reads
 from .presolve import Presolved, presolve
 from .scale import Scale
 from .sparse import SparseMatrix
+from .stage_windows import Windows, first_stages
 from .standard_form import StandardForm
-from .windows import Windows, first_stages
 
 COMPUTE, KEEP, LATER, LABEL, EXTRA = "R", "S", "Z", "L", "X"
 Key = tuple[str, int, int]

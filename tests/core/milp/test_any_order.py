@@ -16,7 +16,7 @@ from checkmate.core.events import Watch
 from checkmate.core.milp import get_formulation
 from checkmate.core.milp.any_order import AnyOrderProgram
 from checkmate.core.milp.presolve import presolve, unchanged
-from checkmate.core.milp.windows import Windows, first_stages
+from checkmate.core.milp.stage_windows import Windows, first_stages
 from checkmate.core.model.bounding import bounding_problem
 from checkmate.core.model.memory_model import MemoryModel
 from checkmate.core.model.precedence import PartialOrder, Precedence, TotalOrder
