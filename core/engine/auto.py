@@ -56,7 +56,7 @@ def lower_peaks(problem: Problem, start: Computations, settings: Settings, watch
     team: list[Worker] = [
         Baselines(problem, settings, QUICK),
         Baselines(problem, settings, SLOW, from_round=1),
-        *(Descent(problem, settings, number, from_round=1, halvings=2) for number in range(2)),
+        *(Descent(problem, settings, number, from_round=1, halvings=PARAMS.smallest_halvings) for number in range(2)),
     ]
     Scheduler(pool, team, settings, watch).run()
 

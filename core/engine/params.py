@@ -105,6 +105,9 @@ class Params:
     descent_moves_per_operation: int = 50
     """The round from which on, without a schedule, a lower peak is searched for; how often the way to the budget is halved before the moves
     are doubled."""
+    smallest_halvings: int = 2
+    """How often `min-budget` halves the way to the proven limit at first, which is most often out of reach. random_layered_500 in 30 s:
+    66.4 % of its peak; 69.7 % with the whole way first."""
 
 
 PARAMS = Params()
