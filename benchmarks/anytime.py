@@ -95,10 +95,7 @@ def course(problem: Problem, limits: Sequence[float]) -> list[Figures]:
     finally:
         engine.Pool = pool_class  # type: ignore[misc]
     seen.append((time.monotonic() - begun, last))
-    over = seen[-1][0] < limits[-1]
-    return [
-        next((each for when, each in reversed(seen) if when <= limit), last if over and not pools else Figures()) for limit in limits[:-1]
-    ] + [last]
+    return [*(next((each for when, each in reversed(seen) if when <= limit), Figures()) for limit in limits[:-1]), last]
 
 
 def alone(problem: Problem, limit: float, watch: Watch | None = None) -> Figures:

@@ -83,8 +83,9 @@ class Scheduler:
     @property
     def _was_long_enough(self) -> bool:
         """The gap was met, perhaps for one order only. What others may give gets as much work again, and no more."""
-        is_met = self._met_after is not None and self.pool.gap <= self.settings.gap
-        return is_met and self.work >= max(PARAMS.least_work, 2 * (self._met_after or 0.0))
+        if self._met_after is None or self.pool.gap > self.settings.gap:
+            return False
+        return self.work >= max(PARAMS.least_work, 2 * self._met_after)
 
     def _choose(self) -> list[Worker]:
         """Everyone who works on bounds, and so many of those who search, in turn."""
