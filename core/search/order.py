@@ -59,11 +59,11 @@ def _lowest_peak(links: Links, start: Ints, manner: Manner, seed: int, moves: in
     walk = new_walk(links, start, seed, 0.0)
     walk.totals["level"] = walk.best_peak * (1.0 - manner.falling)
     reset(links, walk)
-    run_walk(links, walk, manner, moves, watch, manner.falling, enough)
+    run_walk(links, walk, manner, moves, watch, enough)
     return walk.best
 
 
-def run_walk(links: Links, walk: Walk, manner: Manner, moves: int, watch: Watch, falling: float, enough: int) -> None:
+def run_walk(links: Links, walk: Walk, manner: Manner, moves: int, watch: Watch, enough: int) -> None:
     """Anneal once, in chunks so that the clock is looked at."""
     peak = max(1, walk.best_peak)
     chunks = max(1, moves // CHUNK)
@@ -72,7 +72,7 @@ def run_walk(links: Links, walk: Walk, manner: Manner, moves: int, watch: Watch,
         if watch.expired or walk.best_peak <= enough:
             return
         hot, cold = (peak * manner.hot * cooling ** (part / chunks) for part in (chunk, chunk + 1))
-        anneal(links, walk, min(CHUNK, moves), hot, cold, falling, enough)
+        anneal(links, walk, min(CHUNK, moves), hot, cold, manner.falling, enough)
 
 
 def _constructions(links: Links) -> list[Ints]:
@@ -98,5 +98,4 @@ def new_walk(links: Links, order: Ints, seed: int, level: float) -> Walk:
     walk = blank_walk(links, order, seed, level)
     reset(links, walk)
     walk.totals["best_peak"] = walk.places["memory"].max()
-    walk.totals["best_excess"] = walk.excess
     return walk

@@ -192,20 +192,18 @@ def highest(walk: Walk) -> int:
 
 @inner
 def remember(walk: Walk, falling: float) -> None:
-    """Keep the order if its peak is a record (or, for a fixed level, its excess); let the level fall below the new record."""
+    """Keep the order if its peak is a record; let the level fall below the new record."""
     totals = walk.totals[0]
     peak = walk.places[highest(walk)].memory
-    if falling > 0.0 and peak >= totals.best_peak:
+    if peak >= totals.best_peak:
         return
     totals.best_peak = peak
-    totals.best_excess = totals.excess
-    if falling > 0.0:
-        totals.level = peak * (1.0 - falling)
-        totals.excess = 0.0
+    totals.level = peak * (1.0 - falling)
+    totals.excess = 0.0
     for number in range(len(walk.places)):
         place = walk.places[number]
         place.best = place.operation
-        if falling > 0.0 and place.memory > totals.level:
+        if place.memory > totals.level:
             totals.excess += place.memory - totals.level
 
 
@@ -213,8 +211,7 @@ def remember(walk: Walk, falling: float) -> None:
 def anneal(links: Links, walk: Walk, moves: int, hot: float, cold: float, falling: float, goal: int) -> None:
     """Try `moves` moves while the temperature, in bytes, falls from hot to cold. Stops at a peak of `goal` bytes or less.
 
-    With `falling` above 0 the level follows the best peak, this share below it, and the best order is that of the lowest peak; with 0
-    the level stays and the best order is that of the least excess.
+    The level follows the best peak, the share `falling` below it.
     """
     totals = walk.totals[0]
     for move in range(moves):
@@ -249,5 +246,5 @@ def anneal(links: Links, walk: Walk, moves: int, hot: float, cold: float, fallin
             find_last_reads(links, walk, begin, end)
             continue
         totals.excess += worse
-        if worse < 0 and (falling > 0.0 or totals.excess < totals.best_excess):
+        if worse < 0:
             remember(walk, falling)

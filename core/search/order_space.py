@@ -16,7 +16,7 @@ VALUE = columns("size users users_end", bools="kept")
 PLACE = columns("operation live memory old_operation old_live old_memory aside best")
 """The operation at each place, bytes in memory before it and while it runs; the same before the present move; the best order so far."""
 SPOT = columns("place mark")
-TOTALS = columns("begin end crowded best_peak stamp random", "level excess best_excess")
+TOTALS = columns("begin end crowded best_peak stamp random", "level excess")
 """The places between which the last move changed the order, both included (the second is the smaller if it did not). A place that was
 lately above the level. Bytes above the level are what a walk makes fewer: all of them, over all places, are the excess."""
 

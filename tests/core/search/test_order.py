@@ -132,7 +132,7 @@ def test_reckoning_by_moves_agrees_with_reckoning_from_scratch() -> None:
     links = build_links(problem)
     walk = new_walk(links, np.arange(problem.count), 5, 0.0)
     walk.totals["level"] = walk.best_peak * 0.98
-    run_walk(links, walk, MANNERS[1], 4000, Watch(), MANNERS[1].falling, 0)
+    run_walk(links, walk, MANNERS[1], 4000, Watch(), 0)
     now = profile(problem, walk.order.tolist())
     assert list(now.memory) == [problem.base + memory for memory in walk.places["memory"].tolist()]
     assert problem.base + walk.best_peak == peak(problem, tuple(walk.best.tolist()))
