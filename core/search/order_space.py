@@ -52,10 +52,6 @@ class Walk(NamedTuple):
     def best_peak(self) -> int:
         return int(self.totals["best_peak"][0])
 
-    @property
-    def excess(self) -> float:
-        return float(self.totals["excess"][0])
-
 
 def build_links(problem: Problem) -> Links:
     """Flatten a problem."""
