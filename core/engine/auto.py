@@ -13,20 +13,21 @@ from ..events import Event, Watch
 from ..model.floors import least_memory
 from ..model.precedence import has_only_one_order
 from ..model.problem import Problem
+from ..params import PARAMS
 from ..result import Provenance, Result, Scope, Status, Stop
 from ..schedule.sequence import Candidate
 from ..settings import FormulationName, Order, Settings
 from .breakpoints import Ground
-from .params import PARAMS
+from .groups import Groups
 from .pool import Computations, Pool
 from .scheduler import Scheduler
 from .worker import Worker
-from .workers.annealing import Improve, Repair
+from .workers.annealing import Improve, Repair, Restart
 from .workers.baselines import QUICK, SLOW, Baselines
+from .workers.descent import Descent
 from .workers.incumbent_order import IncumbentOrder
 from .workers.margins import Margin
 from .workers.programs import ProgramLane
-from .workers.staged_search import Descent, Stages
 
 
 def auto(problem: Problem, settings: Settings, watch: Watch) -> Result:
@@ -51,12 +52,14 @@ def lower_peaks(problem: Problem, start: Computations, settings: Settings, watch
         if pool.lowest is not None:
             accept(pool.lowest)
 
-    pool = Pool(problem, _order_is_free(problem, settings), tell)
+    free = _order_is_free(problem, settings)
+    pool = Pool(problem, free, tell)
     pool.offer(start, KNOWN)
+    groups = Groups(problem, free=free)
     team: list[Worker] = [
         Baselines(problem, settings, QUICK),
         Baselines(problem, settings, SLOW, from_round=1),
-        *(Descent(problem, settings, number, from_round=1, halvings=PARAMS.smallest_halvings) for number in range(2)),
+        *(Descent(problem, groups, settings, number, free=free, from_round=1) for number in range(2)),
     ]
     Scheduler(pool, team, settings, watch).run()
 
@@ -109,7 +112,7 @@ def _stop(watch: Watch) -> Stop:
 def workers(problem: Problem, settings: Settings) -> list[Worker]:
     """Everyone, in the order in which reports are merged."""
     free = _order_is_free(problem, settings)
-    ground = Ground(problem, None if free else tuple(range(problem.count)))
+    ground, groups = Ground(problem, None if free else tuple(range(problem.count))), Groups(problem, free=free)
     return [
         Baselines(problem, settings, QUICK),
         Margin(ground, settings),
@@ -120,11 +123,11 @@ def workers(problem: Problem, settings: Settings) -> list[Worker]:
         Baselines(problem, settings, SLOW, from_round=2),
         Repair(problem, settings, 0, free=free),
         Improve(problem, settings, 0, free=free),
-        Stages(problem, settings, own_order=True),
+        Restart(problem, groups, settings, 0, free=free),
         Repair(problem, settings, 1, free=free),
         Improve(problem, settings, 1, free=free),
-        Stages(problem, settings, own_order=False),
-        *(Descent(problem, settings, number, from_round=PARAMS.descent_from_round) for number in range(2)),
+        Restart(problem, groups, settings, 1, free=free),
+        *(Descent(problem, groups, settings, number, free=free, from_round=PARAMS.search_from_round) for number in range(2)),
     ]
 
 

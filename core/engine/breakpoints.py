@@ -21,9 +21,9 @@ from ..milp.presolve import Presolved, presolve
 from ..model.bounding import bounding_problem
 from ..model.precedence import PartialOrder, Precedence, TotalOrder
 from ..model.problem import Problem
+from ..params import PARAMS
 from ..schedule.sequence import Candidate, candidate, drop_unread, profile, prune
 from ..solvers.linear_program import solve_linear
-from .params import PARAMS
 from .replaying import replays
 
 

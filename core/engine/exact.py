@@ -14,14 +14,13 @@ from ..milp.formulation import Formulated
 from ..milp.liveness import build_smallest_peak
 from ..milp.stages import repeated_runs
 from ..model.problem import Problem
+from ..params import PARAMS
 from ..result import Status, Stop
 from ..schedule.sequence import Candidate, candidate
 from ..settings import Settings
 from ..solvers import get_solver
 from ..solvers.base import SolverResult, failure
 
-BUILD_RATE = 40_000.0
-"""Nonzeros that Pyomo builds and compiles in a second, on a slow day."""
 REFUTED_BY = 1e-4
 """How far below a bound, relatively, a known schedule must be to call it wrong: more than tolerances explain."""
 
@@ -39,7 +38,7 @@ class Exact:
 def fits_in_time(entries: int, watch: Watch, share: float = 0.5) -> bool:
     """Could a model of this many nonzeros be built in this share of the time that is left, and in memory?"""
     seconds = watch.time_limit if watch.undivided else watch.remaining
-    return entries <= min(8_000_000, share * seconds * BUILD_RATE)
+    return entries <= min(PARAMS.most_entries, share * seconds * PARAMS.entries_per_second)
 
 
 def solve_exactly(

@@ -8,17 +8,13 @@ from dataclasses import dataclass, field, replace
 from ..events import Event, relative_gap
 from ..model.memory_model import MemoryModel
 from ..model.problem import Problem
+from ..params import PARAMS
 from ..result import Scope
 from ..schedule.peak import most_overestimated, simulated_peak
 from ..schedule.sequence import Candidate, candidate, drop_unread, prune
-from .params import PARAMS
 
 Computations = tuple[int, ...]
 """A sequence of operations, recomputations included."""
-
-MOST_STARTS = 6
-"""Candidates that nearly fit and are remembered: two of each of three program lanes. Those that take far too much go first, then the
-oldest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +151,8 @@ class Pool:
     def offer(self, sequence: Sequence[int], found_by: str) -> Candidate:
         """Take a sequence: as the incumbent if it fits and is cheaper, as a start if it does not fit.
 
-        Computations that nobody reads are left out, first ones too where the order is free.
+        Computations that nobody reads are left out, first ones too where the order is free. Of too many starts those that take far too much
+        go first, then the oldest.
         """
         tidy = drop_unread if self.order_is_free else prune
         found = candidate(self.problem, tidy(self.problem, sequence), found_by)
@@ -167,7 +164,7 @@ class Pool:
             if found.cost < self.cost:
                 self.incumbent = found
         elif found.cost < self.cost and all(found.sequence != other.sequence for other in self.starts):
-            if len(self.starts) == MOST_STARTS:
+            if len(self.starts) == PARAMS.starts:
                 most = self.problem.budget * (1 + PARAMS.repair_most)
                 self.starts.remove(next((start for start in self.starts if start.peak > most), self.starts[0]))
             self.starts = [*self.starts, found]

@@ -6,10 +6,10 @@ from ..events import Watch
 from ..model.problem import Problem
 from ..model.transforms.group import group_operations, small_below
 from ..model.transforms.unroll import unrolled
+from ..params import PARAMS
 from ..schedule.sequence import Candidate, candidate, prune
 from ..search.order import find_order
 from ..search.warm import ensure_warm
-from .params import PARAMS
 
 
 def lower_peak(problem: Problem, found: Candidate, seed: int, watch: Watch) -> Candidate:

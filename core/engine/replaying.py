@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..model.problem import Problem
-from ..schedule.sequence import first_computations, just_in_time, prune
-from .params import PARAMS
+from ..params import PARAMS
+from ..schedule.sequence import completed, first_computations, just_in_time, prune
 
 
 def replays(problem: Problem, chain: Sequence[int], stages: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
@@ -17,7 +17,7 @@ def replays(problem: Problem, chain: Sequence[int], stages: Sequence[Sequence[in
         first = [chain[stage - 1]] if stage else []
         sequence += first
         sequence += [operation for operation in operations if operation not in first]
-    complete = _completed(problem, sequence)
+    complete = completed(problem, sequence)
     late = just_in_time(problem, complete)
     return (complete, late, *_thinned(problem, late))
 
@@ -58,28 +58,6 @@ def _waiting_long(problem: Problem, sequence: Sequence[int]) -> list[int]:
         for value in problem.inputs[operation]:
             last_read[value] = max(last_read[value], place)
     return waiting[::-1]
-
-
-def _completed(problem: Problem, sequence: Sequence[int]) -> tuple[int, ...]:
-    """With what is read before it was ever computed computed first: programs leave out reads that take no memory, such as a view's
-    shape."""
-    computed = [False] * problem.count
-    complete: list[int] = []
-    given = set(sequence)
-    missing_outputs = [producer for value, producer in enumerate(problem.producer) if problem.kept[value] and producer not in given]
-    for wanted in (*sequence, *dict.fromkeys(missing_outputs)):
-        waiting = [wanted]
-        while waiting:
-            operation = waiting[-1]
-            missing = [problem.producer[value] for value in problem.inputs[operation] if not computed[problem.producer[value]]]
-            if missing:
-                waiting += missing
-                continue
-            waiting.pop()
-            if not computed[operation] or not waiting:
-                computed[operation] = True
-                complete.append(operation)
-    return tuple(complete)
 
 
 def excesses(problem: Problem, sequence: Sequence[int]) -> Iterator[tuple[int, int]]:

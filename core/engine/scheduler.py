@@ -14,8 +14,8 @@ from dataclasses import replace
 from threading import Event as Flag
 
 from ..events import Event, Watch
+from ..params import PARAMS
 from ..settings import Settings
-from .params import PARAMS
 from .pool import Pool, Report
 from .worker import Worker
 

@@ -14,12 +14,12 @@ from ..model.floors import least_memory
 from ..model.precedence import has_only_one_order
 from ..model.problem import Problem
 from ..model.transforms.permute import in_original, permuted
+from ..params import PARAMS
 from ..result import Result, Scope, Status, Stop
 from ..schedule.sequence import candidate, profile
 from ..search.order import find_order
 from ..settings import Settings
 from ..strategy import Strategy
-from .params import PARAMS
 
 
 def under_searched_order(problem: Problem, strategy: Strategy, settings: Settings, watch: Watch) -> Result:

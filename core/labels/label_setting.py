@@ -11,17 +11,12 @@ from ..events import Watch
 from ..jit.tables import Table, filled
 from ..model.precedence import Flags, Precedence
 from ..model.problem import Problem
+from ..params import PARAMS
 from .label_kernels import MOST_BITS, OPERATION, SETTLED, WORD, new_search, set_labels
 from .tail import Label, Tail
 
 UNITS = 10**15
 """Costs are whole numbers of this part of the ideal cost, rounded down: sums do not depend on their order."""
-LARGE = (0.2, 0.1)
-LEAST = 0.01
-"""What is large at first, as shares of the memory; and the least that is tracked if labels use it. With a twentieth as well, the linear
-program of inception_v1 at 37.1 % proves 10.2 instead of 11.5 % for any order: labels are cut short. The least is not measured."""
-CHEAPEST = 4
-"""Labels that are asked what they use; not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +37,7 @@ def find_tail(problem: Problem, precedence: Precedence, begin: int, dearest: flo
     """
     best: Tail | None = None
     tracked: list[int] = []
-    for share in LARGE:
+    for share in PARAMS.tail_large:
         wider = _large(problem, precedence, begin, int(share * problem.available))
         tail = labels_by(problem, precedence, begin, wider, dearest, effort.labels) if wider != tracked else None
         if tail is not None and (best is None or tail.least > best.least):
@@ -95,8 +90,8 @@ def _large(problem: Problem, precedence: Precedence, begin: int, large: int) -> 
 def _used(problem: Problem, tracked: Sequence[int], tail: Tail) -> list[int]:
     """What the cheapest labels use as if it were there for nothing, the largest first: what recomputations read; if there is nothing of
     the kind, what is in memory when a label really takes too much."""
-    cheapest = [label for label in tail.labels[:CHEAPEST] if label.operations]
-    known, least = set(tracked), LEAST * problem.available
+    cheapest = [label for label in tail.labels[: PARAMS.tail_asked] if label.operations]
+    known, least = set(tracked), PARAMS.tail_least * problem.available
     read = {value for label in cheapest for operation in label.again for value in problem.inputs[operation]}
     held = {value for label in cheapest for value in _held_at_worst(problem, label)}
     for used in (read, held):

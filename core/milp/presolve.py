@@ -17,9 +17,9 @@ An operation is computed once, in some cheapest solution, if it is pinned, if no
 computed once. Where the order of first computations is given, neither may wait, and all this holds within a stage only. Values that take
 no memory are held for nothing once they were made, so they do not count as read where an operation is delayed.
 
-Two relaxations come on top, both of which can only lower the value: the smallest values, `SMALL_TOGETHER` of the memory to spare in all,
+Two relaxations come on top, both of which can only lower the value: the smallest values, `presolve_small` of the memory to spare in all,
 are taken to need none; and where a value that only one operation is waiting for is a little larger than what that one makes of it, by
-`NEARLY`, it is taken to be as small (a padded input and the slices of it, which could not be delayed else).
+`presolve_nearly`, it is taken to be as small (a padded input and the slices of it, which could not be delayed else).
 """
 
 from __future__ import annotations
@@ -33,11 +33,7 @@ from numpy.typing import NDArray
 
 from ..model.floors import least_memory
 from ..model.problem import Problem
-
-SMALL_TOGETHER = 2e-3
-"""What the smallest values may take together, as a share of the memory that is left beside the least that any schedule needs."""
-NEARLY = 2.0
-"""A value may be taken to be smaller by this factor, if that lets operations be one."""
+from ..params import PARAMS
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +174,7 @@ class _Merger:
         instead = [value for value in self.inputs[first] if self.size[value] and value not in self.inputs[reader]]
         if self._bytes(instead) <= makes:
             return True
-        if self.exact or len(instead) != 1 or self.size[instead[0]] > NEARLY * makes or not self._is_inner(instead[0]):
+        if self.exact or len(instead) != 1 or self.size[instead[0]] > PARAMS.presolve_nearly * makes or not self._is_inner(instead[0]):
             return False
         self.size[instead[0]] = makes
         self._look_again(instead)
@@ -271,5 +267,5 @@ def _without_the_smallest(problem: Problem) -> list[int]:
     order = np.argsort(sizes, kind="stable")
     together = np.cumsum(sizes[order])
     spare = max(0, problem.budget - least_memory(problem).bytes)
-    sizes[order[together <= SMALL_TOGETHER * spare]] = 0
+    sizes[order[together <= PARAMS.presolve_small * spare]] = 0
     return [int(size) for size in sizes]

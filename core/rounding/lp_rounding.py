@@ -18,20 +18,11 @@ from ..milp.stages import liveness_entries, merged_runs, single_runs
 from ..model.bounding import bounding_problem
 from ..model.precedence import TotalOrder
 from ..model.problem import Problem
+from ..params import PARAMS
 from ..result import Result, Status, Stop
 from ..schedule.sequence import just_in_time, profile, prune
 from ..settings import Settings
 from ..solvers import get_solver
-
-EPSILONS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
-THRESHOLDS = (0.5, 0.3, 0.7, 0.15, 0.85, 0.05)
-SAMPLES = 24
-"""Randomized roundings of one LP."""
-LP_ENTRIES = 80_000
-"""Largest full relaxation that is solved; a larger graph gets the program with breakpoints."""
-STAGES = 24
-STAGE_OPERATIONS = 20_000
-"""The most stages of the program with breakpoints, and the most stages times operations: it is solved anew for every epsilon."""
 
 Shares = NDArray[np.float64]
 
@@ -50,12 +41,12 @@ def lp_rounding(problem: Problem, settings: Settings, watch: Watch) -> Result:
 
 def round_relaxation(problem: Problem, settings: Settings, watch: Watch) -> tuple[int, ...] | None:
     """The cheapest rounding that fits, over epsilons, thresholds and samples."""
-    exact = liveness_entries(problem, single_runs(problem)) <= LP_ENTRIES
+    exact = liveness_entries(problem, single_runs(problem)) <= PARAMS.rounding_entries
     best: tuple[int, ...] | None = None
     best_cost = float("inf")
     draw = np.random.default_rng(settings.seed)
     misses = 0
-    for epsilon in EPSILONS:
+    for epsilon in PARAMS.rounding_epsilons:
         available = int((1 - epsilon) * problem.available)
         tightened = problem.with_budget(problem.base + available)
         if watch.expired or infeasible(tightened) is not None or misses == 2:
@@ -94,7 +85,7 @@ def _kept_in_all_stages(problem: Problem, settings: Settings, watch: Watch) -> t
 
 def _kept_over_breakpoints(problem: Problem, settings: Settings, watch: Watch) -> tuple[tuple[range, ...], Shares] | None:
     """S of the program with a few breakpoints, for large graphs, in the given order. What has no variable there is recomputed as needed."""
-    stages = max(8, min(STAGES, STAGE_OPERATIONS // problem.count))
+    stages = max(8, min(PARAMS.rounding_stages, PARAMS.rounding_columns // problem.count))
     runs = merged_runs(problem, stages)
     chain = [run.start for run in runs if 0 < run.start < problem.count]
     bounding = bounding_problem(problem)
@@ -114,7 +105,8 @@ def _kept_over_breakpoints(problem: Problem, settings: Settings, watch: Watch) -
 def _roundings(shares: Shares, draw: np.random.Generator) -> Iterator[list[set[int]]]:
     """S by thresholds, then by chance with S as the probability: one draw per value for all stages, so that retention is not torn apart."""
     count = shares.shape[1]
-    for limits in (*(np.full(count, threshold) for threshold in THRESHOLDS), *(draw.uniform(0.02, 0.98, count) for _ in range(SAMPLES))):
+    thresholds = [np.full(count, threshold) for threshold in PARAMS.rounding_thresholds]
+    for limits in (*thresholds, *(draw.uniform(0.02, 0.98, count) for _ in range(PARAMS.rounding_samples))):
         yield [set(np.flatnonzero(row > limits).tolist()) for row in shares]
 
 

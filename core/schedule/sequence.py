@@ -128,6 +128,28 @@ def drop_unread(problem: Problem, sequence: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(chosen))
 
 
+def completed(problem: Problem, sequence: Sequence[int]) -> tuple[int, ...]:
+    """With what is read before it was ever computed computed first: programs leave out reads that take no memory, such as a view's
+    shape."""
+    computed = [False] * problem.count
+    complete: list[int] = []
+    given = set(sequence)
+    missing_outputs = [producer for value, producer in enumerate(problem.producer) if problem.kept[value] and producer not in given]
+    for wanted in (*sequence, *dict.fromkeys(missing_outputs)):
+        waiting = [wanted]
+        while waiting:
+            operation = waiting[-1]
+            missing = [problem.producer[value] for value in problem.inputs[operation] if not computed[problem.producer[value]]]
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            if not computed[operation] or not waiting:
+                computed[operation] = True
+                complete.append(operation)
+    return tuple(complete)
+
+
 def stages(problem: Problem, sequence: Iterable[int]) -> list[list[int]]:
     """Split at first computations: stage t ends with the t-th first computation.
 

@@ -1,7 +1,7 @@
-"""Search over sequences: recomputations are put in, taken out and moved one by one, and first computations too where the order is free.
+"""Simulated annealing over sequences: recomputations are put in, taken out and moved, and first computations too where the order is free.
 
-Fast, because a step changes little, and close to what is really computed, because nothing is merged or grouped. Where many recomputations
-belong together, as in deep networks, the search over stages finds that sooner; this one then makes the most of it.
+Fast, because a step changes little, and close to what is really computed, because every state is a sequence. Where many operations belong
+together, as in deep networks, it is given a problem in which they are one (`core/model/transforms/group.py`).
 """
 
 from __future__ import annotations
@@ -11,87 +11,63 @@ from dataclasses import dataclass
 
 from ..events import Watch
 from ..model.problem import Problem
+from ..params import PARAMS
 from ..schedule.sequence import just_in_time, profile, prune
-from .fitting import cheapest_that_fits
 from .splice_kernels import anneal, reset
-from .splice_space import new_splice
-
-CHUNK = 10_000
-"""Moves between two looks at the clock."""
-HOT = 1.0
-COOLING = 1e-2
-"""The temperature falls from the cost of an average operation to a hundredth of that."""
-CHEAP = 3e-4
-DEAR = 100.0
-"""What all of the available memory too much, at one place, costs at first and in the end, as a share of all work done once."""
-GENTLE_HOT = 0.3
-GENTLE_CHEAP = 3e-3
-"""The same for a walk that begins with a schedule that fits, to improve it."""
-DEARER = 30.0
-HOTTER = 3.0
-MOST_INSISTENT = 3
-"""Where memory is scarce, a walk that lets go of it does not get it back. With every degree of insistence excess costs so much more from
-the beginning, and from the second on it is so much hotter."""
+from .splice_space import Splice, new_splice
 
 
 @dataclass(frozen=True, slots=True)
 class Annealing:
-    """How an annealing run over sequences goes: temperature, and the infeasibility penalty."""
+    """How an annealing run goes: temperature and infeasibility penalty."""
 
     hot: float
     """The temperature at first, in costs of an average operation; it falls to a hundredth."""
-    cheap: float
-    dear: float = DEAR
-    """What taking all of the available memory too much, at one place, costs at first and in the end, in ideal costs."""
+    penalty: float
+    """What taking all of the available memory too much, at one place, costs at first, in ideal costs; it rises to `last_penalty`."""
 
 
 def anneal_sequence(
     problem: Problem, start: Sequence[int], annealing: Annealing, seed: int, moves: int, watch: Watch, *, free: bool
 ) -> tuple[int, ...] | None:
-    """The cheapest sequence found that fits; None if none did. First computations stay in order unless that is free."""
+    """The cheapest sequence found that fits, the start included; None if none did. First computations stay in order unless that is free."""
+    start = prune(problem, tuple(start))
+    known = [start] if profile(problem, start).peak <= problem.budget else []
+    found = prune(problem, _annealed(problem, new_splice(problem, start, seed), annealing, moves, watch, free=free))
+    return cheapest_that_fits(problem, [*known, found, just_in_time(problem, found)] if found else known)
+
+
+def anneal_downwards(
+    problem: Problem, start: Sequence[int], annealing: Annealing, seed: int, moves: int, watch: Watch, *, free: bool
+) -> tuple[int, ...] | None:
+    """The sequence of the lowest peak found, whatever it costs, down to the budget: what may be taken is always a little below the lowest
+    peak so far. None if it is not below that of the start."""
     state = new_splice(problem, start, seed)
+    state.totals["fall"] = PARAMS.descent_fall
+    peak = profile(problem, start).peak - problem.base
+    state.totals["limit"] = max(problem.available, min(peak - 1, int(peak * (1 - PARAMS.descent_fall))))
+    return tuple(_annealed(problem, state, annealing, moves, watch, free=free)) or None
+
+
+def _annealed(problem: Problem, state: Splice, annealing: Annealing, moves: int, watch: Watch, *, free: bool) -> list[int]:
+    """In chunks, so that the clock is looked at."""
     if problem.available <= 0 or not len(state.large):
-        return None
+        return []
     reset(state)
     cost = max(problem.ideal_cost, 1e-300)
-    hot = annealing.hot * cost / problem.count
-    steeper = annealing.dear / annealing.cheap
-    chunks = max(1, moves // CHUNK)
+    hot, cheap = annealing.hot * cost / problem.count, annealing.penalty * cost
+    steeper = PARAMS.last_penalty / annealing.penalty
+    chunks = max(1, moves // PARAMS.annealing_chunk)
     for chunk in range(chunks):
         if watch.expired:
             break
         begin, end = chunk / chunks, (chunk + 1) / chunks
-        anneal(
-            state,
-            min(moves, CHUNK),
-            hot * COOLING**begin,
-            hot * COOLING**end,
-            cost * annealing.cheap * steeper**begin,
-            cost * annealing.cheap * steeper**end,
-            free,
-        )
-    return tuple(state.best_sequence) or None
+        warm, cold = (hot * PARAMS.cooling**part for part in (begin, end))
+        anneal(state, min(moves, PARAMS.annealing_chunk), warm, cold, cheap * steeper**begin, cheap * steeper**end, free)
+    return state.best_sequence
 
 
-def splice_from(
-    problem: Problem, start: Sequence[int], seed: int, moves: int, watch: Watch, *, free: bool = False, insistence: int = 0
-) -> tuple[int, ...] | None:
-    """Anneal from a sequence for a number of moves; the cheapest found that fits, never one dearer than a start that does.
-
-    First computations stay in order unless that is free.
-    """
-    start = prune(problem, start)
-    made = profile(problem, start)
-    fits = made.peak <= problem.budget
-    gentle = fits and made.cost > problem.ideal_cost
-    insistence = min(insistence, MOST_INSISTENT)
-    annealing = Annealing(
-        hot=(GENTLE_HOT if gentle else HOT) * HOTTER ** max(0, insistence - 1),
-        cheap=(GENTLE_CHEAP if gentle else CHEAP) * DEARER**insistence,
-        dear=DEAR * DEARER ** (insistence / MOST_INSISTENT),
-    )
-    best = anneal_sequence(problem, start, annealing, seed, moves, watch, free=free)
-    if best is None:
-        return start if fits else None
-    found = prune(problem, best)
-    return cheapest_that_fits(problem, [start, found, just_in_time(problem, found)])
+def cheapest_that_fits(problem: Problem, candidates: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """The cheapest of some sequences, of those that fit."""
+    fitting = [(made.cost, candidate) for candidate in candidates if (made := profile(problem, candidate)).peak <= problem.budget]
+    return min(fitting)[1] if fitting else None

@@ -54,24 +54,30 @@ def follow(state: Splice) -> bool:
 
 
 @inner
+def crowded(state: Splice) -> int:
+    """A place where too much memory is taken, the first from a random one on; -1 if there is none."""
+    totals = state.totals[0]
+    if totals.over > 0.0:
+        begin = pick(totals) % totals.length
+        for step in range(totals.length):
+            place = begin + step if begin + step < totals.length else begin + step - totals.length
+            if state.memory[place] > totals.limit:
+                return place
+    return -1
+
+
+@inner
 def relieve(state: Splice) -> bool:
     """What is in memory only to be read later is to be recomputed for that: preferably where there is too little memory."""
     totals = state.totals[0]
-    crowded = -1
-    looks = 4 * LOOKS if totals.over > 0.0 else 0
-    while looks:
-        looks -= 1
-        place = pick(totals) % totals.length
-        if state.memory[place] > totals.limit:
-            crowded = place
-            looks = 0
+    crowd = crowded(state)
     for _ in range(LOOKS):
         operation = state.large[pick(totals) % len(state.large)]
         row = state.operations[operation]
         value = state.links[row.makes + pick(totals) % (row.makes_end - row.makes)]
-        since = crowded
-        made = copy_before(state, operation, crowded)
-        if crowded < 0:
+        since = crowd
+        made = copy_before(state, operation, crowd)
+        if crowd < 0:
             made = state.where[operation, pick(totals) % row.copies]
             since = last_read(state, value, made, made + 1 + pick(totals) % (totals.length - made))
         if made < 0:
@@ -80,7 +86,7 @@ def relieve(state: Splice) -> bool:
         if last <= since:
             continue
         target = next_read(state, value, since, last)
-        if crowded < 0 and target - since < 2:
+        if crowd < 0 and target - since < 2:
             continue
         if target - since > 1 and pick(totals) % LOOKS == 0:
             target -= scale(totals, target - since - 1)
@@ -99,12 +105,20 @@ def reorder(state: Splice) -> bool:
     """
     totals = state.totals[0]
     place = pick(totals) % totals.length
+    earlier = pick(totals) % 2 == 0
+    around = crowded(state) if pick(totals) % 2 else -1
+    if around >= 0:
+        place = around + scale(totals, totals.length) if earlier else around + 1 - scale(totals, totals.length)
+        if place < 0 or place >= totals.length:
+            return False
     operation = state.sequence[place]
     if copy_before(state, operation, place) >= 0:
         return False
     row = state.operations[operation]
     distance = scale(totals, totals.length) if pick(totals) % 4 else totals.length
-    if pick(totals) % 2:
+    if around >= 0:
+        distance += abs(place - around)
+    if earlier:
         target = max(0, place - distance)
         for index in range(row.reads, row.reads_end):
             producer = state.values[state.links[index]].producer
@@ -134,7 +148,7 @@ def choose(state: Splice, free: bool) -> bool:
     totals.again = -1
     totals.expanded = 0
     totals.input = 0
-    if free and pick(totals) % 2:
+    if free and (totals.orders or pick(totals) % 2):
         return reorder(state)
     way = pick(totals) % 8
     looks = 4 * LOOKS if way > 3 else 0
@@ -238,6 +252,20 @@ def reset(state: Splice) -> None:
             totals.over += state.memory[place] - totals.limit
 
 
+@inner
+def lower(state: Splice) -> None:
+    """What fits shall take less: a little less than the peak."""
+    totals = state.totals[0]
+    peak = 0.0
+    for place in range(totals.length):
+        peak = max(peak, state.memory[place])
+    totals.limit = max(totals.goal, math.floor(min(peak - 1.0, peak * (1.0 - totals.fall))))
+    totals.over = 0.0
+    for place in range(totals.length):
+        if state.memory[place] > totals.limit:
+            totals.over += state.memory[place] - totals.limit
+
+
 @outer
 def anneal(state: Splice, moves: int, hot: float, cold: float, cheap: float, dear: float, free: bool) -> None:
     """Try `moves` moves while the temperature falls from hot to cold and the price of all memory too much, at one place, rises.
@@ -268,8 +296,12 @@ def anneal(state: Splice, moves: int, hot: float, cold: float, cheap: float, dea
         if totals.kind:
             carry_out(state)
         totals.steps = 0
-        if totals.over < 1.0 and totals.cost < totals.best_cost:
+        if totals.over < 1.0 and (totals.cost < totals.best_cost or totals.fall > 0.0):
             totals.best_cost = totals.cost
             totals.best_length = totals.length
             for place in range(totals.length):
                 state.best[place] = state.sequence[place]
+            if totals.fall > 0.0:
+                if totals.limit <= totals.goal:
+                    return
+                lower(state)

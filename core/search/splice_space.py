@@ -27,8 +27,8 @@ CHANGE = columns("first final", "size")
 STEP = columns("operation place now", bools="inserted")
 """What a move has already done: where it was then and where that is now."""
 TOTALS = columns(
-    "length kind operation place target again longest expanded input changes steps best_length random",
-    "limit over cost own affordable outputs best_cost",
+    "length kind operation place target again longest expanded input changes steps best_length orders random",
+    "limit goal fall over cost own affordable outputs best_cost",
 )
 """The length of the sequence. The step at hand: what, of which operation, from and to which place. Where a recomputation was taken out that
 is to be put in elsewhere, or -1; how many steps the move may take, and which step and which of its inputs is looked at for the next.
@@ -97,6 +97,7 @@ def new_splice(problem: Problem, sequence: Sequence[int], seed: int) -> Splice:
             length=[len(sequence)],
             random=[first_random(seed)],
             limit=[float(problem.available)],
+            goal=[float(problem.available)],
             outputs=[float(outputs)],
             best_cost=[np.inf],
         ),

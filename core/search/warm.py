@@ -16,9 +16,8 @@ from ..model.graph import Graph, Operation, Value
 from ..model.precedence import PartialOrder
 from ..model.problem import Problem, build_problem
 from . import splice_kernels
-from .local import walk_from
 from .order import find_order
-from .splice import splice_from
+from .splice import Annealing, anneal_sequence
 
 
 def warm_up_before(watch: Watch) -> None:
@@ -48,7 +47,6 @@ def warm_up() -> None:
     """Run every kernel once, on a problem so small that only compiling takes time."""
     problem = _two_branches()
     with done_beside(warm_up_splices, (splice_kernels.reset, splice_kernels.anneal)):
-        walk_from(problem, range(problem.count), 0, 1, Watch())
         find_order(problem, 0, 10, Watch())
         labels_by(problem, PartialOrder(problem), 0, (0, 1), float("inf"), 10)
     warm_up_splices()
@@ -57,7 +55,7 @@ def warm_up() -> None:
 def warm_up_splices() -> None:
     """The kernels of the search over sequences, which take almost as long to compile as all others together."""
     problem = _two_branches()
-    splice_from(problem, range(problem.count), 0, 1, Watch())
+    anneal_sequence(problem, range(problem.count), Annealing(1.0, 1.0), 0, 1, Watch(), free=True)
 
 
 def _two_branches() -> Problem:

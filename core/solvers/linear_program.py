@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 
 from ..events import Watch
 from ..milp.standard_form import StandardForm
+from ..params import PARAMS
 from .highs import ask
 
 ROUNDING = 1e-11
 """Relative to the largest sums: far above the rounding errors of the bound, and far below any relevant difference."""
-INTERIOR_COLUMNS = 20_000
-"""Columns above which the interior point method is quicker than the simplex method: 0.9 and 8.8 s on 100,000 of a transformer with 50,000
-operations, 0.2 and 0.1 s on 20,000."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +34,7 @@ def solve_linear(form: StandardForm, watch: Watch) -> LinearSolution:
     if not form.columns:
         return LinearSolution(form.offset if (form.row_lower <= 0.0).all() else np.inf, np.zeros(0))
     options: dict[str, object] = {"threads": 1}
-    if form.columns > INTERIOR_COLUMNS:
+    if form.columns > PARAMS.interior_columns:
         options["solver"] = "ipm"
     answer = ask(form, options, watch)
     if answer.word == "kInfeasible":

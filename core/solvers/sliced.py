@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..events import Watch
 from ..milp.standard_form import StandardForm
+from ..params import PARAMS
 from ..result import Status, Stop
 from ..settings import Settings
 from . import get_solver
@@ -22,9 +23,6 @@ from .base import SolverResult, failure
 from .checked import found_lie
 from .highs import Asked, as_result, mip_options
 from .linear_program import solve_linear
-
-NODES_OF_OTHERS = 2000
-"""Nodes of branch and bound after which a solver that cannot pause stops."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,12 +49,17 @@ class SlicedProgram(Protocol):
         """Drop what is left of the work."""
 
 
-def sliced(form: StandardForm, settings: Settings, start: Mapping[int, float] | None, *, looks: int, most_integers: int) -> SlicedProgram:
-    """`looks` is the size of a slice: how often HiGHS looks whether to stop. More variables than `most_integers` may be fractions."""
-    if form.columns > most_integers:
+def looks_per_slice(form: StandardForm) -> int:
+    """How often HiGHS looks whether to stop in a slice; each time takes the longer the more variables there are."""
+    return max(1, min(PARAMS.slice_looks, int(PARAMS.slice_work / (PARAMS.look_work * max(1, form.columns)))))
+
+
+def sliced(form: StandardForm, settings: Settings, start: Mapping[int, float] | None) -> SlicedProgram:
+    """Where there are too many variables, they may be fractions."""
+    if form.columns > PARAMS.integer_columns:
         return _Relaxed(form)
     if settings.solver == "highs" and form.columns:
-        return _Pausing(form, settings, start, looks)
+        return _Pausing(form, settings, start, looks_per_slice(form))
     return _Whole(form, settings, start)
 
 
@@ -112,7 +115,7 @@ class _Relaxed:
 class _Whole:
     def __init__(self, form: StandardForm, settings: Settings, start: Mapping[int, float] | None) -> None:
         self._form, self._start = form, start
-        self._settings = replace(settings, nodes=settings.nodes or NODES_OF_OTHERS)
+        self._settings = replace(settings, nodes=settings.nodes or PARAMS.slice_nodes)
 
     def advance(self, watch: Watch) -> Slice:
         result = get_solver(self._settings.solver).solve(self._form, self._settings, watch, self._start)

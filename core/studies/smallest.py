@@ -1,7 +1,7 @@
 """The smallest budget for which a schedule is found, and a proven limit below which none exists.
 
 From above: an order of low peak, then what `solve` does where nothing fits: baselines, and descents from the schedule of the lowest peak to
-lower ones (`core/engine/workers/staged_search.py`), for the proven limit as the budget. From below: the values that must be in memory
+lower ones (`core/engine/workers/descent.py`), for the proven limit as the budget. From below: the values that must be in memory
 together; for the given order and small graphs also a MILP.
 """
 
@@ -15,22 +15,17 @@ from ..events import Event, Watch
 from ..milp.stages import liveness_entries, repeated_runs
 from ..model.floors import Floor, feasibility_floor, least_memory
 from ..model.problem import Problem
-from ..model.transforms.permute import in_original, in_permuted, permuted
+from ..model.transforms.permute import in_original, permuted
 from ..model.units import format_bytes
+from ..params import PARAMS
 from ..result import Scope, Stop
 from ..schedule.schedule import expand
 from ..schedule.sequence import profile
 from ..schedule.simulate import simulate
 from ..search.order import find_order
-from ..search.views import search_views
+from ..search.splice import Annealing, anneal_sequence
 from ..search.warm import warm_up_before
 from ..settings import Order, Settings
-
-EXACT_ENTRIES = 60_000
-"""A MILP with more nonzeros than this gives no useful limit within a minute."""
-CHEAPEN_MOVES = 10_000
-"""Moves of the last search, for a cheaper schedule in the memory found."""
-ORDER_MOVES = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +87,7 @@ class _Smallest:
             self._raise_limit(feasibility_floor(self.problem))
         elif not self.done:
             part = self.watch.part(self.watch.remaining / 5)
-            order = find_order(self.problem, self.settings.seed, ORDER_MOVES, part, self.limit.bytes, self.settings.threads)
+            order = find_order(self.problem, self.settings.seed, PARAMS.order_moves, part, self.limit.bytes, self.settings.threads)
             self._offer(order, "order")
         self._solve_exactly()
         self._descend()
@@ -106,7 +101,7 @@ class _Smallest:
     def _solve_exactly(self) -> None:
         """Solve the MILP for the smallest peak in the best order so far; its limit is used only if this is the given order."""
         entries = liveness_entries(self.problem, repeated_runs(self.problem))
-        unfit = self.settings.iterations is not None or entries > EXACT_ENTRIES
+        unfit = self.settings.iterations is not None or entries > PARAMS.smallest_entries
         if self.done or unfit or not fits_in_time(entries, self.watch):
             return
         self.watch.on_event(Event(f"{self.settings.solver} for the smallest peak"))
@@ -128,13 +123,11 @@ class _Smallest:
         """The first schedule that fits often recomputes more than necessary: search for a cheaper one that needs no more memory."""
         if self.watch.expired:
             return
-        under = permuted(self.problem.with_budget(self.model_budget), self.order)
-        found = search_views(
-            under, [in_permuted(self.order, self.best)], self.settings.seed, CHEAPEN_MOVES, self.watch, self.settings.threads
-        )
-        if found is None:
+        problem, free = self.problem.with_budget(self.model_budget), self.settings.order is Order.SEARCH
+        annealing, moves = Annealing(*PARAMS.repair), PARAMS.annealing_moves
+        cheaper = anneal_sequence(problem, self.best, annealing, self.settings.seed, moves, self.watch, free=free)
+        if cheaper is None:
             return
-        cheaper = in_original(self.order, found)
         if profile(self.problem, cheaper).cost < profile(self.problem, self.best).cost and taken(self.problem, cheaper) <= self.budget:
             self.best = cheaper
 

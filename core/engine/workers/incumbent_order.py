@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ...events import Watch
 from ...model.problem import Problem
+from ...params import PARAMS
 from ...settings import Settings
 from ..breakpoints import Ground
-from ..params import PARAMS
 from ..pool import Computations, Report, Snapshot
 from .programs import ProgramLane
 

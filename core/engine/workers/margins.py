@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from ...events import Watch
 from ...milp.any_order import AnyOrderProgram
+from ...params import PARAMS
 from ...schedule.sequence import Candidate
 from ...settings import Settings
-from ...solvers.sliced import SlicedProgram, sliced
+from ...solvers.sliced import SlicedProgram, looks_per_slice, sliced
 from ..breakpoints import Ground, likeliest
-from ..params import PARAMS
 from ..pool import Report, Snapshot
 
 
@@ -48,7 +48,7 @@ class Margin:
         assert self._run is not None
         assert self._program is not None
         slice_ = self._run.advance(watch)
-        work = PARAMS.slice_looks * self._program.columns * PARAMS.look_work
+        work = looks_per_slice(self._program.form) * self._program.columns * PARAMS.look_work
         phase = f"any-order program with a margin: {self._program.columns} variables"
         made = self._ground.replayed([likeliest(self._ground)], self._program.stages(slice_.found[-1])) if slice_.found else []
         lowest = min(made, key=lambda each: each.peak, default=None)
@@ -70,7 +70,7 @@ class Margin:
         ground = Ground(self._ground.problem.with_budget(self._target), self._ground.order)
         self._program = ground.program([likeliest(self._ground)])
         settings = replace(self._settings, gap=PARAMS.margin_gap, threads=1)
-        self._run = sliced(self._program.form, settings, None, looks=PARAMS.slice_looks, most_integers=PARAMS.integer_columns)
+        self._run = sliced(self._program.form, settings, None)
 
     def close(self) -> None:
         if self._run is not None:

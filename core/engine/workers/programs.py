@@ -13,13 +13,13 @@ from dataclasses import replace
 from ...events import Event, Watch
 from ...labels.tail import Tail
 from ...milp.any_order import AnyOrderProgram
+from ...params import PARAMS
 from ...result import Status
 from ...schedule.sequence import Candidate
 from ...settings import Settings
 from ...solvers import get_solver
-from ...solvers.sliced import Slice, SlicedProgram, sliced
+from ...solvers.sliced import Slice, SlicedProgram, looks_per_slice, sliced
 from ..breakpoints import Ground, likeliest
-from ..params import PARAMS
 from ..pool import Computations, Report, Snapshot
 from ..replaying import excesses
 
@@ -59,8 +59,8 @@ class ProgramLane:
         self._tried: set[Computations] = set()
         self._program: AnyOrderProgram | None = None
         self._run: SlicedProgram | None = None
-        self._slices = 0
-        self._patience = PARAMS.program_slices
+        self._looks = 0
+        self._patience = PARAMS.program_looks
         self._lowest: Candidate | None = None
         """Of the present program's replays, that of the lowest peak, in the best order found."""
         self._objective = self._bound = float("inf")
@@ -86,7 +86,8 @@ class ProgramLane:
         assert program is not None
         phase = self._phase(program)
         slice_ = self._run.advance(watch)
-        self._slices += 1
+        looks = looks_per_slice(program.form)
+        self._looks += looks
         if slice_.status is Status.INFEASIBLE:
             infeasible = self._is_infeasible(program, watch)
             self._exhausted = True
@@ -96,7 +97,7 @@ class ProgramLane:
         found = self._schedules(program, slice_, snapshot, watch)
         if self._is_done(slice_, snapshot):
             self._next(watch, is_solved=slice_.status is Status.OPTIMAL)
-        work = PARAMS.slice_looks * program.columns * PARAMS.look_work + self._order_work
+        work = looks * program.columns * PARAMS.look_work + self._order_work
         return Report(tuple(found), self._bound, self.ground.order, phase=phase, work=work)
 
     def close(self) -> None:
@@ -129,8 +130,8 @@ class ProgramLane:
         start = program.start(incumbent.sequence) if incumbent is not None and self._keeps_order(incumbent.sequence) else None
         good_enough = snapshot.any_bound * (1 + PARAMS.fine_gap / 2) / program.unit
         settings = replace(self.settings, gap=PARAMS.program_gap, threads=1, good_enough=good_enough)
-        self._run = sliced(program.form, settings, start, looks=PARAMS.slice_looks, most_integers=PARAMS.integer_columns)
-        self._slices = 0
+        self._run = sliced(program.form, settings, start)
+        self._looks = 0
         self._lowest, self._objective, self._bound = None, float("inf"), 0.0
 
     @property
@@ -176,9 +177,9 @@ class ProgramLane:
             return True
         fits = self._lowest is not None and self._lowest.fits(self.ground.problem)
         if fits or self._lowest is None:
-            return self._slices >= PARAMS.most_slices
+            return self._looks >= PARAMS.most_looks
         own, whole = self._objective - self._bound, snapshot.cost - snapshot.any_bound
-        return self._slices >= self._patience or own <= PARAMS.small_part * whole
+        return self._looks >= self._patience or own <= PARAMS.small_part * whole
 
     def _next(self, watch: Watch, *, is_solved: bool) -> None:
         """Choose the next breakpoints."""

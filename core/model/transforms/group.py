@@ -12,30 +12,21 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
+from ...params import PARAMS
 from ..floors import feasibility_floor
 from ..problem import Problem
 
-LONGEST_GROUP = 48
-HARMLESS = 0.4
-"""A group may need this share of the available memory, or `LITTLE` times as much as its largest member."""
-LITTLE = 1.02
 
-
-SMALL = 3e-4
-SMALL_TOGETHER = 0.3
-"""A value is small if it is below the first share of the available memory, and all small values together are below the second share of the
-difference between the budget and the smallest budget that could work."""
-
-
-def small_below(problem: Problem, together_at_most: float = SMALL_TOGETHER) -> float:
-    """The size below which a value counts as small."""
-    slack = together_at_most * max(0, problem.budget - feasibility_floor(problem).bytes)
+def small_below(problem: Problem) -> float:
+    """The size below which a value counts as small: a small part of the available memory, and all of them together take only a part of the
+    difference between the budget and the smallest budget that could work."""
+    slack = PARAMS.small_together * max(0, problem.budget - feasibility_floor(problem).bytes)
     together = 0
     for size in sorted(problem.size):
         together += size
-        if size >= SMALL * problem.available or together > slack:
+        if size >= PARAMS.small * problem.available or together > slack:
             return float(size)
-    return SMALL * problem.available
+    return PARAMS.small * problem.available
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +66,7 @@ def _longest_group(problem: Problem, start: int, small: float) -> int:
         return best
     pending: dict[int, int] = {}
     """Large values made so far that are still needed, with the number of readers still to come."""
-    for stop in range(start + 1, min(problem.count, start + LONGEST_GROUP) + 1):
+    for stop in range(start + 1, min(problem.count, start + PARAMS.group_longest) + 1):
         operation = stop - 1
         reads = problem.inputs[operation]
         if problem.pinned[operation]:
@@ -100,7 +91,7 @@ def _takes_little_more(problem: Problem, run: range) -> bool:
     outside = {value for operation in run for value in problem.inputs[operation] if problem.producer[value] < run.start}
     together = sum(problem.size[value] for value in outside | exported) + _workspace(problem, run, outside, exported)
     alone = max(problem.own_bytes(operation) for operation in run)
-    return together <= max(HARMLESS * problem.available, LITTLE * alone)
+    return together <= max(PARAMS.group_harmless * problem.available, PARAMS.group_growth * alone)
 
 
 def _connected(problem: Problem, start: int, stop: int) -> bool:

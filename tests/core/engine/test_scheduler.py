@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chains import unit_chain
 
-from checkmate.core.engine.params import PARAMS
+from checkmate.core.params import PARAMS
 from checkmate.core.engine.pool import Pool, Report, Snapshot
 from checkmate.core.engine.scheduler import OTHER_ORDERS, Scheduler
 from checkmate.core.events import Event, Watch

@@ -5,14 +5,11 @@ from __future__ import annotations
 import random
 
 from random_graphs import random_problem
-from walks import takes_what_it_says
 
 from checkmate.core.model.problem import Problem
 from checkmate.core.model.transforms.group import group_operations, small_below
 from checkmate.core.model.transforms.unroll import unrolled
 from checkmate.core.schedule.sequence import first_computations, profile, prune
-from checkmate.core.search.layout import coarse_layout
-from checkmate.core.search.local import LocalSearch
 
 
 def some_schedule(problem: Problem, seed: int) -> tuple[int, ...]:
@@ -61,21 +58,6 @@ def test_small_values_together_leave_room() -> None:
         if problem.count:
             small = small_below(problem)
             assert sum(size for size in problem.size if size < small) <= max(0, problem.budget)
-
-
-def test_a_coarse_search_counts_what_its_sequence_takes() -> None:
-    """States of merged stages are schedules too: never dearer or larger than they say."""
-    exact = 0
-    for seed in range(300):
-        problem = random_problem(seed, most=14)
-        if not problem.count:
-            continue
-        walk = LocalSearch(problem, seed, coarse_layout(problem, small=2.0))
-        walk.begin(some_schedule(problem, seed))
-        if walk.cost > 1e29:
-            continue
-        exact += takes_what_it_says(walk)
-    assert exact > 100
 
 
 def test_a_schedule_unrolled_takes_what_it_took_in_any_order_it_allows() -> None:

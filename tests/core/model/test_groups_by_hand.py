@@ -10,7 +10,8 @@ from checkmate.core.model.costs import given_costs
 from checkmate.core.model.floors import feasibility_floor
 from checkmate.core.model.graph import OperationSpec, ValueSpec, Work, assemble
 from checkmate.core.model.problem import Problem, build_problem
-from checkmate.core.model.transforms.group import LONGEST_GROUP, SMALL, group_operations, small_below
+from checkmate.core.model.transforms.group import group_operations, small_below
+from checkmate.core.params import PARAMS
 
 
 def op(name: str, inputs: str, workspace: int = 0, *, pinned: bool = False, **outputs: int) -> OperationSpec:
@@ -63,9 +64,9 @@ def test_all_but_the_last_are_read_within_the_group() -> None:
 
 
 def test_groups_are_not_endless() -> None:
-    names = [f"v{index}" for index in range(LONGEST_GROUP + 2)]
+    names = [f"v{index}" for index in range(PARAMS.group_longest + 2)]
     chain = [op(name, names[index - 1] if index else "", **{name: 100}) for index, name in enumerate(names)]
-    assert [len(run) for run in group_operations(problem_of(*chain), 10).members] == [LONGEST_GROUP, 2]
+    assert [len(run) for run in group_operations(problem_of(*chain), 10).members] == [PARAMS.group_longest, 2]
 
 
 @pytest.mark.parametrize(
@@ -124,10 +125,11 @@ def test_small_is_a_share_of_the_memory_and_of_what_is_left() -> None:
     problem = problem_of(op("a", "", a=1), op("b", "a", b=2), op("c", "b", c=9), op("d", "c", d=1000), end("d"), budget=30_000)
     floor = feasibility_floor(problem).bytes
     assert floor == 1009
-    assert small_below(problem) == 9 == SMALL * 30_000
+    assert small_below(problem) == 9 == PARAMS.small * 30_000
     assert small_below(replace(problem, budget=40_000)) == 1000
-    assert small_below(replace(problem, budget=10**8)) == SMALL * 10**8
-    left = replace(problem, budget=floor + 8192)
-    assert small_below(left, 4 / 8192) == 9
-    assert small_below(left, 3 / 8192) == 2
-    assert small_below(replace(problem, budget=floor - 1)) == 1
+    assert small_below(replace(problem, budget=10**8)) == PARAMS.small * 10**8
+    large = problem_of(op("a", "", a=1), op("b", "a", b=2), op("c", "b", c=9), op("d", "c", d=10**6), end("d"), budget=10**6 + 9 + 14)
+    assert feasibility_floor(large).bytes == 10**6 + 9
+    assert PARAMS.small_together * 13 < 4 < PARAMS.small_together * 14
+    assert small_below(large) == 9
+    assert small_below(replace(large, budget=large.budget - 1)) == 2

@@ -15,7 +15,7 @@ from checkmate.core.schedule.sequence import profile, prune
 from checkmate.core.search.order import MANNERS, find_order, new_walk, run_walk
 from checkmate.core.search.order_builds import least_peak
 from checkmate.core.search.order_space import build_links
-from checkmate.core.search.views import search_views
+from checkmate.core.search.splice import Annealing, anneal_sequence
 
 
 def peak(problem: Problem, order: tuple[int, ...]) -> int:
@@ -120,7 +120,7 @@ def test_rematerialization_under_a_found_order_is_a_schedule_of_the_problem() ->
     problem = problem.with_budget(peak(problem, tuple(range(problem.count))) // 2)
     order = find_order(problem, 0, 2000, Watch())
     other = permuted(problem, order)
-    found = search_views(other, [tuple(range(other.count))], 0, 2000, Watch())
+    found = anneal_sequence(other, tuple(range(other.count)), Annealing(1.0, 1.0), 0, 2000, Watch(), free=False)
     assert found is not None
     simulation = certify(problem, in_original(order, found))[1]
     assert simulation.peak_bytes <= problem.budget

@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from chains import unit_chain
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from numba import njit
 from oracles import unrestricted_optimum
 from orders import random_order, with_repeats
 from random_graphs import random_problem
 
 from checkmate.core.events import Watch
+from checkmate.core.jit import basics
+from checkmate.core.jit.tables import Table
 from checkmate.core.model.costs import given_costs
 from checkmate.core.model.graph import OperationSpec, ValueSpec, Work, assemble
 from checkmate.core.model.problem import Problem, build_problem
 from checkmate.core.schedule.sequence import first_computations, profile
-from checkmate.core.search.splice import splice_from
+from checkmate.core.search.splice import Annealing, anneal_downwards, anneal_sequence
 from checkmate.core.search.splice_kernels import anneal, reset
 from checkmate.core.search.splice_space import COPIES, Splice, new_splice
 
@@ -91,7 +95,7 @@ def test_small_steps_equal_counting_afresh(
 
 
 def splice(problem: Problem, start: Sequence[int], seed: int = 1, moves: int = 2000, free: bool = False) -> tuple[int, ...] | None:
-    return splice_from(problem, start, seed, moves, Watch(), free=free)
+    return anneal_sequence(problem, start, Annealing(1.0, 3e-4), seed, moves, Watch(), free=free)
 
 
 def one_by_one(problem: Problem) -> tuple[int, ...]:
@@ -166,7 +170,8 @@ def test_the_same_seed_takes_the_same_walk() -> None:
 
 def test_without_time_a_start_that_fits_comes_back() -> None:
     problem = unit_chain(6, 100)
-    assert splice_from(problem, one_by_one(problem), 0, 10**9, Watch(time_limit=0.0)) == one_by_one(problem)
+    found = anneal_sequence(problem, one_by_one(problem), Annealing(1.0, 1.0), 0, 10**9, Watch(time_limit=0.0), free=True)
+    assert found == one_by_one(problem)
 
 
 def test_a_start_may_compute_an_operation_more_often_than_the_search_itself_would() -> None:
@@ -212,3 +217,45 @@ def test_nothing_is_found_where_there_is_nothing_to_find() -> None:
     assert splice(problem_of(("a", (), 4), budget=3), (0,)) is None
     for budget in (-5, 0):
         assert splice(unit_chain(4, 3).with_budget(budget), range(9)) is None
+
+
+def descended(problem: Problem, seed: int, *, free: bool) -> tuple[int, ...] | None:
+    return anneal_downwards(problem, one_by_one(problem), Annealing(10.0, 1.0), seed, 20_000, Watch(), free=free)
+
+
+@given(seed=st.integers(0, 10**6), most=st.sampled_from([4, 12, 30]), free=st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_a_descent_ends_with_a_valid_sequence_of_a_lower_peak(seed: int, most: int, free: bool) -> None:
+    problem = random_problem(seed, most=most)
+    problem = problem.with_budget(problem.base + 1)
+    found = descended(problem, seed, free=free)
+    if found is not None:
+        assert_valid(problem, found, free)
+        assert profile(problem, found).peak < profile(problem, one_by_one(problem)).peak
+
+
+def test_a_descent_comes_down_to_the_smallest_peak_of_a_chain() -> None:
+    """A chain of 12 layers takes 14 with everything kept, and 5 with as much recomputed as can be."""
+    problem = unit_chain(12, 1)
+    found = descended(problem, 0, free=False)
+    assert found is not None
+    smallest = min(budget for budget in range(1, 20) if unrestricted_optimum(unit_chain(3, budget)) < math.inf)
+    assert profile(problem, found).peak == smallest
+
+
+def test_a_descent_stops_at_the_budget() -> None:
+    problem = unit_chain(12, 9)
+    found = descended(problem, 0, free=False)
+    assert found is not None
+    assert 8 <= profile(problem, found).peak <= 9
+
+
+def test_numbers_drawn_are_spread_evenly() -> None:
+    totals = new_splice(unit_chain(3, 9), (), 1).totals
+    assert np.bincount([drawn(totals) for _ in range(8000)], minlength=8).min() > 850
+
+
+@njit
+def drawn(totals: Table) -> int:
+    """Kernels that only kernels call cannot be called from Python; this one can."""
+    return int(basics.pick(totals[0]) % 8)

@@ -1,4 +1,4 @@
-"""Every tuning constant of the engine, in one table: what it is, in which unit, and the measurement that set it.
+"""Every tuning constant of the solver, in one table: what it is, in which unit, and the measurement that set it.
 
 Figures are of 2 cores; "light" are the nine light models of the onnx wheel at batch 32, "papers" the published graphs.
 """
@@ -20,7 +20,7 @@ class Params:
     move_work: float = 5e-6
     look_work: float = 1e-5
     """Seconds of work of a move of a search, and of a moment in which HiGHS looks whether to stop, for each variable: light models."""
-    searches: int = 2
+    searches: int = 6
     """Searches of a round."""
     idle_rounds: int = 20
     """Rounds without a better schedule after which the work ends if there is nothing left to prove: searches double their moves four times
@@ -32,12 +32,13 @@ class Params:
     integer_columns: int = 30_000
     """Variables above which only the linear relaxation of a program is solved, and rounded: a transformer of 50,000 operations at half its
     peak takes 1 s so, 48 s with whole numbers, and the bounds agree in 12 digits."""
+    slice_work: float = 1.0
     slice_looks: int = 24
-    """The work of a slice of a program: how often HiGHS looks whether to stop, about a second."""
-    program_slices: int = 6
-    """Slices after which a program is left whose solutions do not fit; twice as many after each that was left."""
-    most_slices: int = 60
-    """Slices after which a program is left whose solution fits, or that has none."""
+    """The work of a slice of a program, in seconds of work and in looks, whichever is less."""
+    program_looks: int = 144
+    """Looks after which a program is left whose solutions do not fit; twice as many after each that was left."""
+    most_looks: int = 1440
+    """Looks after which a program is left whose solution fits, or that has none."""
     small_part: float = 0.1
     """A program is left if its own gap is this part of the pool's gap: a better solution of it would change little."""
     far_apart: int = 8
@@ -49,11 +50,20 @@ class Params:
     """Candidates are at least a thirtieth of the operations apart."""
     scan_operations: int = 10_000
     """Operations above which linear programs take seconds, and the likeliest candidate is taken unseen."""
-    next_each: int = 8
+    next_each: int = 4
     next_apart: int = 60
     next_operations: int = 5000
     """Candidates for a further breakpoint, this part of the operations apart, compared by linear programs on graphs up to this size.
     inception_v1 at 50 %: bound 3.34 % with two breakpoints chosen so, with four by rating alone."""
+    presolve_small: float = 2e-3
+    presolve_nearly: float = 2.0
+    """What the smallest values take together that are taken to need no memory, as a part of what the budget leaves beside the least that
+    any schedule needs; and by which factor a value may be taken to be smaller, if that lets operations be one."""
+    interior_columns: int = 20_000
+    """Variables above which the interior point method is quicker than the simplex method: 0.9 and 8.8 s on 100,000 of a transformer with
+    50,000 operations, 0.2 and 0.1 s on 20,000."""
+    slice_nodes: int = 2000
+    """Nodes of branch and bound after which a solver that cannot pause stops."""
     long_wait: int = 8
     long_wait_part: int = 100
     """A recomputed value waits long if it is last read so many computations later, or this part of all of them."""
@@ -61,6 +71,12 @@ class Params:
     tail_rounds: int = 6
     """Labels of a tail that are looked at, each time, and how often it is asked which values are worth tracking. inception_v1 at 37.1 %, in
     the incumbent's order: bound 30.9 % after 34 s; 30.8 % with twice as many of both."""
+    tail_large: tuple[float, ...] = (0.2, 0.1)
+    tail_least: float = 0.01
+    tail_asked: int = 4
+    """Parts of the memory from which on values are tracked at first; the least that is tracked if labels use it; how many labels are asked
+    what they use. inception_v1 at 37.1 %: the linear program proves 11.5 % for any order, 10.2 % with 0.05 as well: labels are cut short.
+    The last two are not measured."""
     tails_from_round: int = 6
     tails_gap: float = 0.02
     """The round in which programs with tails begin, and the gap above which they do. gpt6_joint at 70 MB, whose gap is 0.8 % in that round:
@@ -74,10 +90,20 @@ class Params:
     repair_most: float = 0.1
     """Candidates that take more than this part too much are not repaired: annealing does not get them down. resnet50 at 35 %: every second
     search began with such a one."""
-    repair_hot: float = 0.1
-    repair_penalty: float = 3e-3
+    repair: tuple[float, float] = (0.1, 3e-3)
     """Temperature, in costs of an average operation, and infeasibility penalty at first, in ideal costs. shufflenet 70 %, 50 % and
     inception_v1 50 %: 1.31, 3.31, 3.43 % at (0.1, 0.003); 1.58, 3.48, 4.07 % at (1, 0.003), 1.34, 3.31, 3.89 % at (0.1, 0.3)."""
+    annealings: tuple[tuple[float, float], ...] = ((0.1, 0.03), (1.0, 0.1), (10.0, 1.0), (1.0, 0.003), (0.3, 0.3))
+    """The same in turn, for runs from the incumbent and from nothing recomputed."""
+    descents: tuple[tuple[float, float], ...] = ((30.0, 3.0), (100.0, 10.0), (1000.0, 10.0))
+    """The same for runs to lower peaks."""
+    last_penalty: float = 100.0
+    cooling: float = 1e-3
+    """The penalty in the end, and the part of the temperature that is left in the end."""
+    annealing_chunk: int = 10_000
+    """Moves between two looks at the clock."""
+    starts: int = 6
+    """Candidates that nearly fit and are remembered: two of each of three program lanes."""
     margin_most: float = 0.05
     margin_factor: float = 1.2
     margin_gap: float = 5e-4
@@ -86,28 +112,37 @@ class Params:
     solved to this gap, and are given up after so many. A chain of 10,000 operations at 50 %: 8.62 % where annealing comes to 9.33 %."""
     annealing_moves: int = 300_000
     annealing_moves_per_operation: int = 300
-    improve_doublings: int = 4
+    doublings: int = 4
     """Moves of an annealing run; from the incumbent doubled after every second failure, so many times."""
-    stage_moves: int = 40_000
-    stage_moves_per_operation: int = 200
-    stage_runs: int = 8
-    """Moves over stages; doubled after so many runs, as often as those of `improve`."""
-    stage_from_round: int = 2
-    stage_turns: int = 3
-    stage_penalties: int = 4
-    """The round in which the search over stages in the graph's own order begins; how many runs begin with nothing recomputed before as many
-    begin with the best; and how many infeasibility penalties are tried in turn."""
-    stage_move_work: float = 2e-8
-    """Seconds of work of a move over stages, for each operation: resnet50."""
-    descent_from_round: int = 2
-    descent_halvings: int = 6
-    descent_moves: int = 10_000
-    descent_moves_per_operation: int = 50
-    """The round from which on, without a schedule, a lower peak is searched for; how often the way to the budget is halved before the moves
-    are doubled."""
-    smallest_halvings: int = 2
-    """How often `min-budget` halves the way to the proven limit at first, which is most often out of reach. random_layered_500 in 30 s:
-    66.4 % of its peak; 69.7 % with the whole way first."""
+    search_from_round: int = 2
+    """The round in which annealing from nothing recomputed begins, and, without a schedule, the search for lower peaks."""
+    restart_tries: int = 3
+    """Runs from nothing, of which the best is gone on with."""
+    descent_runs: int = 8
+    """Runs without a lower peak after which they get twice as long."""
+    descent_fall: float = 0.005
+    """How far below the lowest peak so far the next is looked for, relative."""
+    small: float = 3e-4
+    small_together: float = 0.3
+    """A value is small below the first part of the available memory, and all small ones together take at most the second part of what the
+    budget leaves beside the least that any schedule needs."""
+    group_longest: int = 48
+    group_harmless: float = 0.4
+    group_growth: float = 1.02
+    """Operations of a group; it may need this part of the available memory, or so many times as much as its largest member."""
+    rounding_epsilons: tuple[float, ...] = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+    rounding_thresholds: tuple[float, ...] = (0.5, 0.3, 0.7, 0.15, 0.85, 0.05)
+    rounding_samples: int = 24
+    """`lp-rounding`, as in the paper: parts of the budget kept back, thresholds of S, random roundings of one relaxation."""
+    rounding_entries: int = 80_000
+    rounding_stages: int = 24
+    rounding_columns: int = 20_000
+    """Nonzeros of the largest full relaxation that it solves; else the most stages, and the most stages times operations."""
+    entries_per_second: float = 40_000.0
+    most_entries: int = 8_000_000
+    """Nonzeros that Pyomo builds and compiles in a second, on a slow day; and the most of them that fit into memory."""
+    smallest_entries: int = 60_000
+    """Nonzeros above which the MILP of the smallest peak gives no useful limit within a minute."""
 
 
 PARAMS = Params()
