@@ -118,6 +118,8 @@ class Params:
     """The round in which annealing from nothing recomputed begins, and, without a schedule, the search for lower peaks."""
     restart_tries: int = 3
     """Runs from nothing, of which the best is gone on with."""
+    descent_workers: int = 4
+    """Searches for lower peaks: as many as there are kinds of runs, so that rounds are as long as one another."""
     descent_runs: int = 8
     """Runs without a lower peak after which they get twice as long."""
     descent_fall: float = 0.005

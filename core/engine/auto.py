@@ -54,12 +54,12 @@ def lower_peaks(problem: Problem, start: Computations, settings: Settings, watch
 
     free = _order_is_free(problem, settings)
     pool = Pool(problem, free, tell)
-    pool.offer(start, KNOWN)
-    groups = Groups(problem, free=free)
+    highest = pool.offer(start, KNOWN).peak
+    groups = Groups(problem, free=free, amount=(problem.budget + highest) // 2)
     team: list[Worker] = [
         Baselines(problem, settings, QUICK),
         Baselines(problem, settings, SLOW, from_round=1),
-        *(Descent(problem, groups, settings, number, free=free, from_round=1) for number in range(2)),
+        *(Descent(problem, groups, settings, number, free=free, from_round=1) for number in range(PARAMS.descent_workers)),
     ]
     Scheduler(pool, team, settings, watch).run()
 
@@ -127,7 +127,10 @@ def workers(problem: Problem, settings: Settings) -> list[Worker]:
         Repair(problem, settings, 1, free=free),
         Improve(problem, settings, 1, free=free),
         Restart(problem, groups, settings, 1, free=free),
-        *(Descent(problem, groups, settings, number, free=free, from_round=PARAMS.search_from_round) for number in range(2)),
+        *(
+            Descent(problem, groups, settings, number, free=free, from_round=PARAMS.search_from_round)
+            for number in range(PARAMS.descent_workers)
+        ),
     ]
 
 

@@ -12,14 +12,15 @@ from .pool import Computations
 
 
 class Groups:
-    """Made when first asked for, and shared by all who search in it."""
+    """Made when first asked for, and shared by all who search in it. What is small depends on the budget, unless another amount is given."""
 
-    def __init__(self, problem: Problem, *, free: bool) -> None:
+    def __init__(self, problem: Problem, *, free: bool, amount: int | None = None) -> None:
         self._original, self._free = problem, free
+        self._amount = problem.budget if amount is None else amount
 
     @cached_property
     def _grouped(self) -> Grouped:
-        return group_operations(self._original, small_below(self._original))
+        return group_operations(self._original, small_below(self._original.with_budget(self._amount)))
 
     @property
     def problem(self) -> Problem:

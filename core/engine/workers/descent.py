@@ -36,14 +36,13 @@ class Descent:
         assert snapshot.lowest is not None
         self._failed = self._failed + 1 if snapshot.lowest.peak == self._reached else 0
         self._reached = snapshot.lowest.peak
-        turn = self._runs + 2 * self._number
+        turn = self._runs + self._number
         self._runs += 1
         seed = (self._settings.seed * 1000 + self._runs) * 10 + self._number
         in_groups = turn % 4 != 3
-        problem = self._groups.problem if in_groups else self._problem
-        start = snapshot.lowest.sequence
-        if in_groups:
-            start = self._groups.contract(start, seed, watch) if turn % 4 == 2 else self._groups.everything
+        problem, start = (self._groups.problem, self._groups.everything) if in_groups else (self._problem, snapshot.lowest.sequence)
+        if turn % 4 == 2:
+            start = self._groups.contract(snapshot.lowest.sequence, seed, watch)
         annealing = Annealing(*PARAMS.descents[turn % len(PARAMS.descents)])
         moves = min(PARAMS.annealing_moves, PARAMS.annealing_moves_per_operation * problem.count) << self._failed // PARAMS.descent_runs
         found = anneal_downwards(problem, start, annealing, seed, moves, watch, free=self._free)
