@@ -17,8 +17,8 @@ from typing import Any
 
 from solver import LIGHT, light_problem, published
 
-from checkmate.core.engine import auto as engine
 from checkmate.core import params as table
+from checkmate.core.engine import auto as engine
 from checkmate.core.engine.run import run_strategy
 from checkmate.core.engine.worker import Worker
 from checkmate.core.events import Watch

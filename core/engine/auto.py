@@ -24,7 +24,7 @@ from .scheduler import Scheduler
 from .worker import Worker
 from .workers.annealing import Improve, Repair, Restart
 from .workers.baselines import QUICK, SLOW, Baselines
-from .workers.descent import Descent
+from .workers.descent import KINDS, Descent
 from .workers.incumbent_order import IncumbentOrder
 from .workers.margins import Margin
 from .workers.programs import ProgramLane
@@ -59,7 +59,7 @@ def lower_peaks(problem: Problem, start: Computations, settings: Settings, watch
     team: list[Worker] = [
         Baselines(problem, settings, QUICK),
         Baselines(problem, settings, SLOW, from_round=1),
-        *(Descent(problem, groups, settings, number, free=free, from_round=1) for number in range(PARAMS.descent_workers)),
+        *(Descent(problem, groups, settings, number, free=free, from_round=1) for number in range(KINDS)),
     ]
     Scheduler(pool, team, settings, watch).run()
 
@@ -127,10 +127,7 @@ def workers(problem: Problem, settings: Settings) -> list[Worker]:
         Repair(problem, settings, 1, free=free),
         Improve(problem, settings, 1, free=free),
         Restart(problem, groups, settings, 1, free=free),
-        *(
-            Descent(problem, groups, settings, number, free=free, from_round=PARAMS.search_from_round)
-            for number in range(PARAMS.descent_workers)
-        ),
+        *(Descent(problem, groups, settings, number, free=free, from_round=PARAMS.search_from_round) for number in range(KINDS)),
     ]
 
 

@@ -114,16 +114,16 @@ def _candidates(ground: Ground) -> list[int]:
     share = ground.precedence.comparable_shares
     own = np.array([ground.bounding.own_bytes(operation) for operation in range(problem.count)], dtype=np.float64)
     ratings = (share**4 * memory, share * memory, share * memory * own, share**2 * own)
-    if problem.count > PARAMS.scan_operations:
+    if problem.count > PARAMS.breakpoints_operations:
         return [int(np.argmax(ratings[0]))]
-    apart = problem.count // PARAMS.scan_apart
+    apart = problem.count // PARAMS.breakpoints_apart
     found: dict[int, None] = {}
     for rating in ratings:
         chosen: list[int] = []
         for operation in np.argsort(-rating, kind="stable").tolist():
             if all(abs(ground.places[operation] - ground.places[other]) > apart for other in chosen):
                 chosen.append(operation)
-            if len(chosen) == PARAMS.scan_each:
+            if len(chosen) == PARAMS.breakpoints_each:
                 break
         found.update(dict.fromkeys(chosen))
     return list(found)

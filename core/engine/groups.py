@@ -12,7 +12,7 @@ from .pool import Computations
 
 
 class Groups:
-    """Made when first asked for, and shared by all who search in it. What is small depends on the budget, unless another amount is given."""
+    """Made when first asked for, and shared by all who search in it. What is small depends on the budget, or on another amount."""
 
     def __init__(self, problem: Problem, *, free: bool, amount: int | None = None) -> None:
         self._original, self._free = problem, free

@@ -165,7 +165,7 @@ class Pool:
                 self.incumbent = found
         elif found.cost < self.cost and all(found.sequence != other.sequence for other in self.starts):
             if len(self.starts) == PARAMS.starts:
-                most = self.problem.budget * (1 + PARAMS.repair_most)
+                most = self.problem.budget * (1 + PARAMS.near)
                 self.starts.remove(next((start for start in self.starts if start.peak > most), self.starts[0]))
             self.starts = [*self.starts, found]
         return found

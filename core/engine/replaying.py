@@ -45,7 +45,7 @@ def _thinned(problem: Problem, sequence: tuple[int, ...]) -> list[tuple[int, ...
 
 def _waiting_long(problem: Problem, sequence: Sequence[int]) -> list[int]:
     """The places of recomputations whose values are last read long after."""
-    long = max(PARAMS.long_wait, len(sequence) // PARAMS.long_wait_part)
+    long = len(sequence) // PARAMS.long_wait
     firsts = first_computations(problem.count, sequence)
     last_read = [len(sequence) if kept else -1 for kept in problem.kept]
     waiting: list[int] = []

@@ -9,13 +9,10 @@ import numpy as np
 from ..events import Event, Watch
 from ..jit.tables import Ints
 from ..model.problem import Problem
+from ..params import PARAMS
 from .order_builds import build_eagerly, build_lazily, least_peak
 from .order_kernels import anneal, reset
 from .order_space import Links, Walk, blank_walk, build_links
-from .walkers import walkers
-
-CHUNK = 2000
-"""Moves between two looks at the clock."""
 
 
 class Manner(NamedTuple):
@@ -26,13 +23,7 @@ class Manner(NamedTuple):
     falling: float
 
 
-MANNERS = (Manner(1e-2, 1e-4, 0.005), Manner(1e-1, 1e-3, 0.02))
-"""One walk each."""
-
-
-def find_order(
-    problem: Problem, seed: int, moves: int, watch: Watch, goal: int | None = None, threads: int | None = None
-) -> tuple[int, ...]:
+def find_order(problem: Problem, seed: int, moves: int, watch: Watch, goal: int | None = None) -> tuple[int, ...]:
     """The topological order of the lowest peak found, nothing recomputed; never one worse than the given order.
 
     Stops early at a peak of `goal` bytes or less, base included, or where no order can be better. Deterministic unless time runs out.
@@ -45,12 +36,10 @@ def find_order(
     if _peak(links, np.arange(problem.count)) <= enough:
         return tuple(range(problem.count))
     starts = sorted(_constructions(links), key=lambda order: _peak(links, order))
-    with walkers(threads) as pool:
-        walks = [
-            pool.submit(_lowest_peak, links, starts[number], manner, seed * 1000 + number, moves, watch, enough)
-            for number, manner in enumerate(MANNERS)
-        ]
-        found = [walk.result() for walk in walks]
+    found = [
+        _lowest_peak(links, starts[number], Manner(*order), seed * 1000 + number, moves, watch, enough)
+        for number, order in enumerate(PARAMS.orders)
+    ]
     best = min([np.arange(problem.count), *found], key=lambda order: _peak(links, order))  # the given order wins where nothing is better
     return tuple(int(operation) for operation in best)
 
@@ -66,13 +55,13 @@ def _lowest_peak(links: Links, start: Ints, manner: Manner, seed: int, moves: in
 def run_walk(links: Links, walk: Walk, manner: Manner, moves: int, watch: Watch, enough: int) -> None:
     """Anneal once, in chunks so that the clock is looked at."""
     peak = max(1, walk.best_peak)
-    chunks = max(1, moves // CHUNK)
+    chunks = max(1, moves // PARAMS.chunk_moves)
     cooling = manner.cold / manner.hot
     for chunk in range(chunks):
         if watch.expired or walk.best_peak <= enough:
             return
         hot, cold = (peak * manner.hot * cooling ** (part / chunks) for part in (chunk, chunk + 1))
-        anneal(links, walk, min(CHUNK, moves), hot, cold, manner.falling, enough)
+        anneal(links, walk, min(PARAMS.chunk_moves, moves), hot, cold, manner.falling, enough)
 
 
 def _constructions(links: Links) -> list[Ints]:

@@ -2,7 +2,7 @@
 
 All in one file: numba's cache looks at the date of the file a function is in and not at those it calls.
 
-A move takes one operation, or a short run of them, to an earlier or later place. What stands in the way and must go first (inputs) or
+A move takes one operation to an earlier or later place. What stands in the way and must go first (inputs) or
 last (readers) goes along, so every move ends in a valid order. Only the places between the old and the new one change.
 """
 
@@ -14,14 +14,10 @@ import numpy as np
 
 from ..jit.basics import pick, scale, uniform
 from ..jit.compile import inner, outer
+from ..params import PARAMS
 from .order_space import Links, Walk
 
-LONGEST_RUN = 4
-"""Operations a move takes along of its own will."""
-LONGEST_MOVE = 20_000
-"""Places a move may change."""
-LOOKS = 8
-"""Tries to find what a move is looking for."""
+LOOKS = PARAMS.looks
 
 
 @inner
@@ -78,21 +74,20 @@ def reset(links: Links, walk: Walk) -> None:
 
 
 @inner
-def shift(links: Links, walk: Walk, first: int, final: int, target: int) -> None:
-    """Take the operations at `first` to `final` up or back to `target`, with all on the way that must stay before or behind them."""
+def shift(links: Links, walk: Walk, source: int, target: int) -> None:
+    """Take the operation at `source` up or back to `target`, with all on the way that must stay before or behind it."""
     totals = walk.totals[0]
-    up = target < first
-    begin = target if up else first
-    end = target if target > final else final
+    up = target < source
+    begin = target if up else source
+    end = source if up else target
     totals.begin = begin
-    if first <= target <= final or end - begin > LONGEST_MOVE:
+    if source == target:
         totals.end = begin - 1
         return
     totals.end = end
     totals.stamp += 1
     stamp = totals.stamp
-    for place in range(first, final + 1):
-        walk.spots[walk.places[place].operation].mark = stamp
+    walk.spots[walk.places[source].operation].mark = stamp
     for step in range(end - begin + 1):
         number = walk.places[end - step if up else begin + step].operation
         if walk.spots[number].mark == stamp:
@@ -147,20 +142,17 @@ def relieve(links: Links, walk: Walk, here: int) -> None:
         else:
             target = within(here + 1 - scale(totals, here + 1), count)
             place = reader
-        shift(links, walk, place, place, target)
+        shift(links, walk, place, target)
         return
 
 
 @inner
 def wander(links: Links, walk: Walk, near: int) -> None:
-    """Take an operation, sometimes a few, to another place, mostly one it can take alone."""
+    """Take an operation to another place, mostly one it can take alone."""
     totals = walk.totals[0]
     count = len(walk.places)
     forth = scale(totals, count)
     place = within(near + forth - scale(totals, count), count)
-    final = place
-    if pick(totals) % 4 == 0:
-        final = within(place + pick(totals) % LONGEST_RUN, count)
     distance = scale(totals, count)
     alone = pick(totals) % 4 > 0
     if pick(totals) % 2:
@@ -171,13 +163,13 @@ def wander(links: Links, walk: Walk, near: int) -> None:
                 behind = walk.spots[links.links[index]].place + 1
                 target = behind if behind > target else target
     else:
-        target = within(final + distance, count)
+        target = within(place + distance, count)
         if alone:
-            operation = links.operations[walk.places[final].operation]
+            operation = links.operations[walk.places[place].operation]
             for index in range(operation.after, operation.after_end):
                 ahead = walk.spots[links.links[index]].place - 1
                 target = ahead if ahead < target else target
-    shift(links, walk, place, final, target)
+    shift(links, walk, place, target)
 
 
 @inner

@@ -10,11 +10,11 @@ import math
 
 from ..jit.basics import pick, scale, uniform
 from ..jit.compile import inner, outer
+from ..params import PARAMS
 from .splice_space import Splice
 from .splice_steps import INSERTION, REMOVAL, SHIFT, attempt, carry_out, copy_before, last_read, next_read, note, undo
 
-LOOKS = 8
-"""Tries to find what a move is looking for."""
+LOOKS = PARAMS.looks
 
 
 @inner
@@ -54,30 +54,24 @@ def follow(state: Splice) -> bool:
 
 
 @inner
-def crowded(state: Splice) -> int:
-    """A place where too much memory is taken, the first from a random one on; -1 if there is none."""
+def relieve(state: Splice) -> bool:
+    """What is in memory only to be read later is to be recomputed for that: preferably where there is too little memory."""
     totals = state.totals[0]
+    crowded = -1
     if totals.over > 0.0:
         begin = pick(totals) % totals.length
         for step in range(totals.length):
             place = begin + step if begin + step < totals.length else begin + step - totals.length
             if state.memory[place] > totals.limit:
-                return place
-    return -1
-
-
-@inner
-def relieve(state: Splice) -> bool:
-    """What is in memory only to be read later is to be recomputed for that: preferably where there is too little memory."""
-    totals = state.totals[0]
-    crowd = crowded(state)
+                crowded = place
+                break
     for _ in range(LOOKS):
         operation = state.large[pick(totals) % len(state.large)]
         row = state.operations[operation]
         value = state.links[row.makes + pick(totals) % (row.makes_end - row.makes)]
-        since = crowd
-        made = copy_before(state, operation, crowd)
-        if crowd < 0:
+        since = crowded
+        made = copy_before(state, operation, crowded)
+        if crowded < 0:
             made = state.where[operation, pick(totals) % row.copies]
             since = last_read(state, value, made, made + 1 + pick(totals) % (totals.length - made))
         if made < 0:
@@ -86,7 +80,7 @@ def relieve(state: Splice) -> bool:
         if last <= since:
             continue
         target = next_read(state, value, since, last)
-        if crowd < 0 and target - since < 2:
+        if crowded < 0 and target - since < 2:
             continue
         if target - since > 1 and pick(totals) % LOOKS == 0:
             target -= scale(totals, target - since - 1)
@@ -105,20 +99,12 @@ def reorder(state: Splice) -> bool:
     """
     totals = state.totals[0]
     place = pick(totals) % totals.length
-    earlier = pick(totals) % 2 == 0
-    around = crowded(state) if pick(totals) % 2 else -1
-    if around >= 0:
-        place = around + scale(totals, totals.length) if earlier else around + 1 - scale(totals, totals.length)
-        if place < 0 or place >= totals.length:
-            return False
     operation = state.sequence[place]
     if copy_before(state, operation, place) >= 0:
         return False
     row = state.operations[operation]
     distance = scale(totals, totals.length) if pick(totals) % 4 else totals.length
-    if around >= 0:
-        distance += abs(place - around)
-    if earlier:
+    if pick(totals) % 2:
         target = max(0, place - distance)
         for index in range(row.reads, row.reads_end):
             producer = state.values[state.links[index]].producer
@@ -148,7 +134,7 @@ def choose(state: Splice, free: bool) -> bool:
     totals.again = -1
     totals.expanded = 0
     totals.input = 0
-    if free and (totals.orders or pick(totals) % 2):
+    if free and pick(totals) % 2:
         return reorder(state)
     way = pick(totals) % 8
     looks = 4 * LOOKS if way > 3 else 0

@@ -12,11 +12,7 @@ from numpy.typing import NDArray
 from ..jit.tables import Ints, Table, columns, filled, first_random, linked
 from ..model.problem import Problem
 from ..model.transforms.group import small_below
-
-COPIES = 12
-"""How often an operation may be computed; more often only if the sequence a search begins with does so."""
-LONGEST = 64
-"""Recomputations a move may put in or take out at once."""
+from ..params import PARAMS
 
 OPERATION = columns("reads reads_end makes makes_end copies", "made workspace cost", "pinned large")
 """Where in `links` begins and ends which values each operation reads and makes; how often it is computed at present; bytes of all it makes;
@@ -27,7 +23,7 @@ CHANGE = columns("first final", "size")
 STEP = columns("operation place now", bools="inserted")
 """What a move has already done: where it was then and where that is now."""
 TOTALS = columns(
-    "length kind operation place target again longest expanded input changes steps best_length orders random",
+    "length kind operation place target again longest expanded input changes steps best_length random",
     "limit goal fall over cost own affordable outputs best_cost",
 )
 """The length of the sequence. The step at hand: what, of which operation, from and to which place. Where a recomputation was taken out that
@@ -74,7 +70,7 @@ def new_splice(problem: Problem, sequence: Sequence[int], seed: int) -> Splice:
     operations = filled(OPERATION, count, made=made, workspace=problem.workspace, cost=problem.cost, pinned=problem.pinned, large=large)
     values = filled(VALUE, len(size), producer=problem.producer, size=size, kept=problem.kept)
     links = linked((operations, "reads", problem.inputs), (operations, "makes", problem.outputs), (values, "users", problem.consumers))
-    copies = max(COPIES, *Counter(sequence).values()) if sequence else COPIES
+    copies = max(PARAMS.most_copies, *Counter(sequence).values()) if sequence else PARAMS.most_copies
     room = copies * count + 1
     places = np.zeros(room, np.int64)
     places[: len(sequence)] = sequence
@@ -89,7 +85,7 @@ def new_splice(problem: Problem, sequence: Sequence[int], seed: int) -> Splice:
         memory=np.zeros(room),
         where=np.zeros((count, copies), np.int64),
         changes=np.zeros(3 * widest, CHANGE),
-        steps=np.zeros(2 * LONGEST, STEP),
+        steps=np.zeros(2 * PARAMS.most_steps, STEP),
         best=np.zeros(room, np.int64),
         totals=filled(
             TOTALS,

@@ -34,7 +34,7 @@ def solve_linear(form: StandardForm, watch: Watch) -> LinearSolution:
     if not form.columns:
         return LinearSolution(form.offset if (form.row_lower <= 0.0).all() else np.inf, np.zeros(0))
     options: dict[str, object] = {"threads": 1}
-    if form.columns > PARAMS.interior_columns:
+    if form.columns > PARAMS.integer_columns:
         options["solver"] = "ipm"
     answer = ask(form, options, watch)
     if answer.word == "kInfeasible":

@@ -87,7 +87,8 @@ class _Smallest:
             self._raise_limit(feasibility_floor(self.problem))
         elif not self.done:
             part = self.watch.part(self.watch.remaining / 5)
-            order = find_order(self.problem, self.settings.seed, PARAMS.order_moves, part, self.limit.bytes, self.settings.threads)
+            moves = PARAMS.order_moves * PARAMS.move_operations
+            order = find_order(self.problem, self.settings.seed, moves, part, self.limit.bytes)
             self._offer(order, "order")
         self._solve_exactly()
         self._descend()
@@ -101,7 +102,7 @@ class _Smallest:
     def _solve_exactly(self) -> None:
         """Solve the MILP for the smallest peak in the best order so far; its limit is used only if this is the given order."""
         entries = liveness_entries(self.problem, repeated_runs(self.problem))
-        unfit = self.settings.iterations is not None or entries > PARAMS.smallest_entries
+        unfit = self.settings.iterations is not None or entries > PARAMS.quick_entries
         if self.done or unfit or not fits_in_time(entries, self.watch):
             return
         self.watch.on_event(Event(f"{self.settings.solver} for the smallest peak"))
@@ -124,7 +125,7 @@ class _Smallest:
         if self.watch.expired:
             return
         problem, free = self.problem.with_budget(self.model_budget), self.settings.order is Order.SEARCH
-        annealing, moves = Annealing(*PARAMS.repair), PARAMS.annealing_moves
+        annealing, moves = Annealing(*PARAMS.annealings[0]), PARAMS.annealing_moves * PARAMS.move_operations
         cheaper = anneal_sequence(problem, self.best, annealing, self.settings.seed, moves, self.watch, free=free)
         if cheaper is None:
             return

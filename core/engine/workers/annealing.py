@@ -32,7 +32,7 @@ class _Annealer:
         ensure_warm(watch)
         seed = (self._settings.seed * 1000 + self._runs) * 10 + self._number
         self._runs += 1
-        moves = min(PARAMS.annealing_moves, PARAMS.annealing_moves_per_operation * problem.count) << doublings
+        moves = PARAMS.annealing_moves * min(PARAMS.move_operations, problem.count) << doublings
         self._work = moves * PARAMS.move_work
         found = anneal_sequence(problem, start, Annealing(*annealing), seed, moves, watch, free=self._free)
         return None if found is None else candidate(problem, found, self._found_by)
@@ -54,13 +54,13 @@ class Repair(_Annealer):
         return bool(self._near(snapshot))
 
     def _near(self, snapshot: Snapshot) -> list[Candidate]:
-        most = self._problem.budget * (1 + PARAMS.repair_most)
+        most = self._problem.budget * (1 + PARAMS.near)
         return [start for start in snapshot.starts if start.peak <= most]
 
     def step(self, snapshot: Snapshot, watch: Watch) -> Report:
         near = self._near(snapshot)
         start = near[-1 - (self._runs + self._number) % len(near)]
-        found = self._anneal(self._problem, start.sequence, PARAMS.repair, watch)
+        found = self._anneal(self._problem, start.sequence, PARAMS.annealings[0], watch)
         return self._report(*([] if found is None else [found.sequence]))
 
 
@@ -123,7 +123,7 @@ class Restart(_Annealer):
         if is_new or best is None:
             return self._report()
         self._tries, self._best = 0, None
-        apart = self._anneal(self._problem, self._groups.expand(best.sequence), PARAMS.repair, watch)
+        apart = self._anneal(self._problem, self._groups.expand(best.sequence), PARAMS.annealings[0], watch)
         return self._report(*([] if apart is None else [apart.sequence]))
 
     def _first(self, snapshot: Snapshot, watch: Watch) -> Computations:

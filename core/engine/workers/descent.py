@@ -9,6 +9,9 @@ from ...settings import Settings
 from ..groups import Groups
 from ..pool import Report, Snapshot
 
+KINDS = 4
+"""Of runs. With as many descents in a round, one of each kind, all rounds take as long."""
+
 
 class Descent:
     """Twice from nothing recomputed, with runs of small operations as one; then from the candidate of the lowest peak, and from that with
@@ -24,11 +27,11 @@ class Descent:
         self._reached = 0
 
     def wants(self, snapshot: Snapshot) -> bool:
-        has_given_up = self._failed >= PARAMS.descent_runs * (1 + PARAMS.doublings)
+        has_given_up = self._failed >= KINDS * (1 + PARAMS.doublings)
         return not has_given_up and snapshot.incumbent is None and snapshot.lowest is not None and snapshot.round >= self._from_round
 
     def step(self, snapshot: Snapshot, watch: Watch) -> Report:
-        """Twice as long after so many runs that reached nothing lower."""
+        """Twice as long after a run of each kind that reached nothing lower."""
         from ...search.splice import Annealing, anneal_downwards  # imports the compiled kernels
         from ...search.warm import ensure_warm
 
@@ -39,12 +42,12 @@ class Descent:
         turn = self._runs + self._number
         self._runs += 1
         seed = (self._settings.seed * 1000 + self._runs) * 10 + self._number
-        in_groups = turn % 4 != 3
+        in_groups = turn % KINDS != 3
         problem, start = (self._groups.problem, self._groups.everything) if in_groups else (self._problem, snapshot.lowest.sequence)
-        if turn % 4 == 2:
+        if turn % KINDS == 2:
             start = self._groups.contract(snapshot.lowest.sequence, seed, watch)
         annealing = Annealing(*PARAMS.descents[turn % len(PARAMS.descents)])
-        moves = min(PARAMS.annealing_moves, PARAMS.annealing_moves_per_operation * problem.count) << self._failed // PARAMS.descent_runs
+        moves = PARAMS.annealing_moves * min(PARAMS.move_operations, problem.count) << self._failed // KINDS
         found = anneal_downwards(problem, start, annealing, seed, moves, watch, free=self._free)
         work = moves * PARAMS.move_work
         if found is None:

@@ -38,7 +38,7 @@ class Margin:
         return not self._done and (self._run is not None or self._nearest(snapshot) is not None)
 
     def _nearest(self, snapshot: Snapshot) -> Candidate | None:
-        most = self._ground.problem.budget * (1 + PARAMS.margin_most)
+        most = self._ground.problem.budget * (1 + PARAMS.near)
         near = [start for start in snapshot.starts if start.peak <= most]
         return min(near, key=lambda start: start.peak) if near else None
 
@@ -69,7 +69,7 @@ class Margin:
         self._programs += 1
         ground = Ground(self._ground.problem.with_budget(self._target), self._ground.order)
         self._program = ground.program([likeliest(self._ground)])
-        settings = replace(self._settings, gap=PARAMS.margin_gap, threads=1)
+        settings = replace(self._settings, gap=PARAMS.fine_gap, threads=1)
         self._run = sliced(self._program.form, settings, None)
 
     def close(self) -> None:

@@ -54,7 +54,7 @@ class ProgramLane:
         """Recomputations that cost more than the incumbent's are of no interest."""
         self.best: tuple[float, list[int]] = (0.0, [])
         """The best bound so far, and its breakpoints."""
-        self._by_linear_programs = not cuts and ground.problem.count <= PARAMS.next_operations
+        self._by_linear_programs = not cuts and ground.problem.count <= PARAMS.breakpoints_operations
         """Are the next breakpoints compared by linear programs, or is the first by rating taken?"""
         self._tried: set[Computations] = set()
         self._program: AnyOrderProgram | None = None
@@ -129,7 +129,7 @@ class ProgramLane:
         incumbent = snapshot.incumbent
         start = program.start(incumbent.sequence) if incumbent is not None and self._keeps_order(incumbent.sequence) else None
         good_enough = snapshot.any_bound * (1 + PARAMS.fine_gap / 2) / program.unit
-        settings = replace(self.settings, gap=PARAMS.program_gap, threads=1, good_enough=good_enough)
+        settings = replace(self.settings, gap=PARAMS.fine_gap / 2, threads=1, good_enough=good_enough)
         self._run = sliced(program.form, settings, start)
         self._looks = 0
         self._lowest, self._objective, self._bound = None, float("inf"), 0.0
@@ -167,7 +167,7 @@ class ProgramLane:
             from ..reordering import lower_peak  # imports the compiled kernels
 
             lowest = lower_peak(problem, lowest, self.settings.seed, watch)
-            self._order_work = min(PARAMS.order_moves, PARAMS.order_moves_per_operation * problem.count) * PARAMS.move_work
+            self._order_work = PARAMS.order_moves * min(PARAMS.move_operations, problem.count) * PARAMS.move_work
         self._lowest = lowest
         return [("any-order program", each.sequence) for each in {lowest.sequence: lowest, **{e.sequence: e for e in made}}.values()]
 
@@ -175,9 +175,8 @@ class ProgramLane:
         """Is the program solved, has it had its share, or is what is left of its own gap small beside the gap of the pool?"""
         if slice_.is_over:
             return True
-        fits = self._lowest is not None and self._lowest.fits(self.ground.problem)
-        if fits or self._lowest is None:
-            return self._looks >= PARAMS.most_looks
+        if self._lowest is None or self._lowest.fits(self.ground.problem):
+            return False
         own, whole = self._objective - self._bound, snapshot.cost - snapshot.any_bound
         return self._looks >= self._patience or own <= PARAMS.small_part * whole
 
@@ -204,14 +203,14 @@ class ProgramLane:
         how far it is from the other breakpoints. Those come last for which other breakpoints, not comparable with them, must go."""
         assert self._lowest is not None
         problem, precedence, places = self.ground.problem, self.ground.precedence, self.ground.places
-        share, far = precedence.comparable_shares, max(1, problem.count // PARAMS.far_apart)
+        share = precedence.comparable_shares
 
         def rating(excess: int, operation: int) -> float:
             nearest = min(abs(places[operation] - places[other]) for other in self._chain)
-            return float(excess * share[operation] ** 2 * min(nearest, far) ** 0.5)
+            return float(excess * share[operation] ** 2 * nearest**0.5)
 
         rated = sorted(((rating(*each), each[1]) for each in excesses(problem, self._lowest.sequence)), reverse=True)
-        apart = problem.count // PARAMS.next_apart
+        apart = problem.count // PARAMS.breakpoints_apart
         longer: list[list[int]] = []
         exchanged: list[list[int]] = []
         chosen: list[int] = []
@@ -224,9 +223,9 @@ class ProgramLane:
             if tuple(chain) not in self._tried:
                 chosen.append(operation)
                 (longer if len(comparable) == len(self._chain) else exchanged).append(chain)
-            if len(longer) == PARAMS.next_each:
+            if len(longer) == PARAMS.breakpoints_each:
                 break
-        return (longer + exchanged)[: PARAMS.next_each]
+        return (longer + exchanged)[: PARAMS.breakpoints_each]
 
     def _keeps_order(self, sequence: Computations) -> bool:
         return self.ground.order is None or tuple(dict.fromkeys(sequence)) == self.ground.order

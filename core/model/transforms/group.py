@@ -91,7 +91,7 @@ def _takes_little_more(problem: Problem, run: range) -> bool:
     outside = {value for operation in run for value in problem.inputs[operation] if problem.producer[value] < run.start}
     together = sum(problem.size[value] for value in outside | exported) + _workspace(problem, run, outside, exported)
     alone = max(problem.own_bytes(operation) for operation in run)
-    return together <= max(PARAMS.group_harmless * problem.available, PARAMS.group_growth * alone)
+    return together <= max(PARAMS.group_harmless * problem.available, alone)
 
 
 def _connected(problem: Problem, start: int, stop: int) -> bool:

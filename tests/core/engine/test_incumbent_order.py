@@ -7,12 +7,12 @@ import math
 from oracles import unrestricted_optimum
 from random_graphs import random_training
 
-from checkmate.core.params import PARAMS
 from checkmate.core.engine.pool import Pool, Snapshot
 from checkmate.core.engine.run import run_strategy
 from checkmate.core.engine.workers.incumbent_order import IncumbentOrder
 from checkmate.core.events import Watch
 from checkmate.core.model.problem import Problem
+from checkmate.core.params import PARAMS
 from checkmate.core.settings import Order, Settings
 
 

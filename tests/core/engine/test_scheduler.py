@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from chains import unit_chain
 
-from checkmate.core.params import PARAMS
 from checkmate.core.engine.pool import Pool, Report, Snapshot
 from checkmate.core.engine.scheduler import OTHER_ORDERS, Scheduler
 from checkmate.core.events import Event, Watch
 from checkmate.core.model.problem import Problem
+from checkmate.core.params import PARAMS
 from checkmate.core.schedule.sequence import profile
 from checkmate.core.settings import Order, Settings
 

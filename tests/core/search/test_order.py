@@ -12,7 +12,7 @@ from checkmate.core.model.problem import Problem
 from checkmate.core.model.transforms.permute import in_original, permuted
 from checkmate.core.schedule.certify import certify
 from checkmate.core.schedule.sequence import profile, prune
-from checkmate.core.search.order import MANNERS, find_order, new_walk, run_walk
+from checkmate.core.search.order import Manner, find_order, new_walk, run_walk
 from checkmate.core.search.order_builds import least_peak
 from checkmate.core.search.order_space import build_links
 from checkmate.core.search.splice import Annealing, anneal_sequence
@@ -132,7 +132,7 @@ def test_reckoning_by_moves_agrees_with_reckoning_from_scratch() -> None:
     links = build_links(problem)
     walk = new_walk(links, np.arange(problem.count), 5, 0.0)
     walk.totals["level"] = walk.best_peak * 0.98
-    run_walk(links, walk, MANNERS[1], 4000, Watch(), 0)
+    run_walk(links, walk, Manner(1e-1, 1e-3, 0.02), 4000, Watch(), 0)
     now = profile(problem, walk.order.tolist())
     assert list(now.memory) == [problem.base + memory for memory in walk.places["memory"].tolist()]
     assert problem.base + walk.best_peak == peak(problem, tuple(walk.best.tolist()))

@@ -21,10 +21,11 @@ from checkmate.core.jit.tables import Table
 from checkmate.core.model.costs import given_costs
 from checkmate.core.model.graph import OperationSpec, ValueSpec, Work, assemble
 from checkmate.core.model.problem import Problem, build_problem
+from checkmate.core.params import PARAMS
 from checkmate.core.schedule.sequence import first_computations, profile
 from checkmate.core.search.splice import Annealing, anneal_downwards, anneal_sequence
 from checkmate.core.search.splice_kernels import anneal, reset
-from checkmate.core.search.splice_space import COPIES, Splice, new_splice
+from checkmate.core.search.splice_space import Splice, new_splice
 
 
 def check_present(problem: Problem, state: Splice, free: bool) -> None:
@@ -55,7 +56,7 @@ def few_copies(problem: Problem, sequence: Sequence[int]) -> tuple[int, ...]:
     chosen: list[int] = []
     for operation in sequence:
         count[operation] += 1
-        if count[operation] <= COPIES:
+        if count[operation] <= PARAMS.most_copies:
             chosen.append(operation)
     return tuple(chosen)
 
@@ -176,7 +177,7 @@ def test_without_time_a_start_that_fits_comes_back() -> None:
 
 def test_a_start_may_compute_an_operation_more_often_than_the_search_itself_would() -> None:
     """Each of the readers finds its input made for it alone, right before it."""
-    readers = tuple((f"r{number}", ("a",), 1) for number in range(2 * COPIES))
+    readers = tuple((f"r{number}", ("a",), 1) for number in range(2 * PARAMS.most_copies))
     problem = problem_of(("a", (), 9), *readers, budget=30)
     start = tuple(operation for reader in range(1, problem.count) for operation in (0, reader))
     assert splice(problem, start) == one_by_one(problem)
