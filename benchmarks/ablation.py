@@ -39,13 +39,13 @@ ROWS = (
 )
 WORKERS = (
     *("baselines", "programs 0", "programs 1", "programs 2", "incumbent's order"),
-    *("margin", "repair", "annealing", "stages", "descent"),
+    *("margin", "repair", "annealing", "restart", "descent"),
 )
-RULES: dict[str, dict[str, float]] = {
-    "compare breakpoints by linear programs": {"next_operations": 0, "scan_operations": 0},
-    "orders of lower peak": {"order_moves": 1},
-    "repair at a low temperature": {"repair_hot": 1.0},
-    "longer annealing after failures": {"improve_doublings": 0},
+RULES: dict[str, dict[str, Any]] = {
+    "compare breakpoints by linear programs": {"breakpoints_operations": 0},
+    "orders of lower peak": {"order_moves": 0},
+    "longer annealing after failures": {"doublings": 0},
+    "groups": {"group_longest": 1},
 }
 """Rules that a parameter switches off."""
 

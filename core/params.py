@@ -38,6 +38,8 @@ class Params:
     """Looks after which a program is left whose solutions do not fit; twice as many after each that was left."""
     small_part: float = 0.1
     """A program is left if its own gap is this part of the pool's gap: a better solution of it would change little."""
+    far_apart: int = 8
+    """Breakpoints are far enough apart if an eighth of the operations is between them."""
     breakpoints_each: int = 4
     breakpoints_apart: int = 30
     breakpoints_operations: int = 10_000

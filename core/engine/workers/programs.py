@@ -203,11 +203,11 @@ class ProgramLane:
         how far it is from the other breakpoints. Those come last for which other breakpoints, not comparable with them, must go."""
         assert self._lowest is not None
         problem, precedence, places = self.ground.problem, self.ground.precedence, self.ground.places
-        share = precedence.comparable_shares
+        share, far = precedence.comparable_shares, max(1, problem.count // PARAMS.far_apart)
 
         def rating(excess: int, operation: int) -> float:
             nearest = min(abs(places[operation] - places[other]) for other in self._chain)
-            return float(excess * share[operation] ** 2 * nearest**0.5)
+            return float(excess * share[operation] ** 2 * min(nearest, far) ** 0.5)
 
         rated = sorted(((rating(*each), each[1]) for each in excesses(problem, self._lowest.sequence)), reverse=True)
         apart = problem.count // PARAMS.breakpoints_apart
