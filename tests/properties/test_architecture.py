@@ -37,7 +37,7 @@ def imports(path: Path, *, for_typing: bool = True) -> Iterator[str]:
 
 
 CORE_LAYERS = (
-    *("errors", "events", "spelling", "lookup", "jit", "model", "schedule", "result", "settings", "history", "strategy"),
+    *("errors", "events", "spelling", "lookup", "params", "jit", "model", "schedule", "result", "settings", "history", "strategy"),
     *("labels", "baselines", "milp", "solvers", "rounding", "search", "engine", "studies"),
 )
 """In this order: a layer imports from those before it, never from those after it."""
