@@ -35,6 +35,10 @@ class Report:
     """How much work it was: about the seconds it takes on one core, but counted, not measured."""
 
 
+def is_near(problem: Problem, found: Candidate) -> bool:
+    return found.peak <= problem.budget * (1 + PARAMS.near)
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The pool between two rounds. All workers of a round see the same."""
@@ -58,6 +62,10 @@ class Snapshot:
     def is_far_from_proven(self) -> bool:
         """Is there an incumbent, and the gap to the bound for any order so wide that labels are worth their time?"""
         return self.incumbent is not None and relative_gap(self.cost, self.any_bound) > PARAMS.tails_gap
+
+    def near(self, problem: Problem) -> list[Candidate]:
+        """The starts that take only a little too much."""
+        return [start for start in self.starts if is_near(problem, start)]
 
     @property
     def order(self) -> Computations | None:
@@ -165,8 +173,7 @@ class Pool:
                 self.incumbent = found
         elif found.cost < self.cost and all(found.sequence != other.sequence for other in self.starts):
             if len(self.starts) == PARAMS.starts:
-                most = self.problem.budget * (1 + PARAMS.near)
-                self.starts.remove(next((start for start in self.starts if start.peak > most), self.starts[0]))
+                self.starts.remove(next((start for start in self.starts if not is_near(self.problem, start)), self.starts[0]))
             self.starts = [*self.starts, found]
         return found
 

@@ -17,18 +17,18 @@ def lower_peak(problem: Problem, found: Candidate, seed: int, watch: Watch) -> C
     ensure_warm(watch)
     each = unrolled(problem, found.sequence)
     grouped = group_operations(each, small_below(problem))
-    moves = PARAMS.order_moves * min(PARAMS.move_operations, grouped.problem.count)
+    moves = PARAMS.moves(PARAMS.order_moves, grouped.problem.count)
     order = find_order(grouped.problem, seed, moves, watch, problem.budget)
     best = min(found, candidate(problem, (found.sequence[place] for place in grouped.expand(order))), key=lambda made: made.peak)
     if best.fits(problem) or watch.expired:
         return best
-    moves = PARAMS.order_moves * min(PARAMS.move_operations, len(best.sequence)) // 2
+    moves = PARAMS.moves(PARAMS.order_moves, len(best.sequence)) // 2
     places = find_order(unrolled(problem, best.sequence), seed, moves, watch, problem.budget)
     return min(best, candidate(problem, (best.sequence[place] for place in places)), key=lambda made: made.peak)
 
 
 def shaken(problem: Problem, sequence: tuple[int, ...], seed: int, watch: Watch) -> tuple[int, ...]:
     """The same computations in another order of low peak: room for fewer recomputations."""
-    moves = PARAMS.order_moves * min(PARAMS.move_operations, len(sequence))
+    moves = PARAMS.moves(PARAMS.order_moves, len(sequence))
     places = find_order(unrolled(problem, sequence), seed, moves, watch)
     return prune(problem, [sequence[place] for place in places])

@@ -28,7 +28,7 @@ def under_searched_order(problem: Problem, strategy: Strategy, settings: Setting
     if known is not None:
         return replace(known, bound_scope=Scope.ANY)
     watch.on_event(Event("order", message="looking for an order that needs no recomputation"))
-    moves = PARAMS.order_moves * min(PARAMS.move_operations, problem.count)
+    moves = PARAMS.moves(PARAMS.order_moves, problem.count)
     lowest = find_order(problem, settings.seed, moves, watch.part(watch.remaining / 2), problem.budget)
     if profile(problem, lowest).peak <= problem.budget:
         return Result(Status.OPTIMAL, Stop.FINISHED, lowest, problem.ideal_cost, bound_scope=Scope.ANY, provenance={"found_by": "order"})

@@ -14,7 +14,7 @@ class Worker(Protocol):
 
     name: str
     is_search: bool
-    """Does it take turns with the other searches? One that fails is left out for some rounds; a bound is worked on in every round."""
+    """Does it take turns with the other searches? A bound is worked on in every round."""
 
     def wants(self, snapshot: Snapshot) -> bool:
         """Is there anything for it to do now?"""

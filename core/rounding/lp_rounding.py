@@ -85,6 +85,7 @@ def _kept_in_all_stages(problem: Problem, settings: Settings, watch: Watch) -> t
 
 def _kept_over_breakpoints(problem: Problem, settings: Settings, watch: Watch) -> tuple[tuple[range, ...], Shares] | None:
     """S of the program with a few breakpoints, for large graphs, in the given order. What has no variable there is recomputed as needed."""
+    # About three nonzeros for each operation and stage.
     stages = max(8, min(PARAMS.rounding_stages, PARAMS.quick_entries // (3 * problem.count)))
     runs = merged_runs(problem, stages)
     chain = [run.start for run in runs if 0 < run.start < problem.count]
@@ -103,10 +104,11 @@ def _kept_over_breakpoints(problem: Problem, settings: Settings, watch: Watch) -
 
 
 def _roundings(shares: Shares, draw: np.random.Generator) -> Iterator[list[set[int]]]:
-    """S by a threshold of a half, then by chance with S as the probability: one draw per value for all stages, so that no retention is torn
+    """S by thresholds, then by chance with S as the probability: one draw per value for all stages, so that no retention is torn
     apart."""
     count = shares.shape[1]
-    for limits in (np.full(count, 0.5), *(draw.uniform(0.02, 0.98, count) for _ in range(PARAMS.rounding_samples - 1))):
+    thresholds = [np.full(count, threshold) for threshold in PARAMS.rounding_thresholds]
+    for limits in (*thresholds, *(draw.uniform(0.02, 0.98, count) for _ in range(PARAMS.rounding_samples))):
         yield [set(np.flatnonzero(row > limits).tolist()) for row in shares]
 
 

@@ -22,7 +22,7 @@ class Annealing:
     """How an annealing run goes: temperature and infeasibility penalty."""
 
     hot: float
-    """The temperature at first, in costs of an average operation; it falls to a hundredth."""
+    """The temperature at first, in costs of an average operation; it falls to `cooling` of that."""
     penalty: float
     """What taking all of the available memory too much, at one place, costs at first, in ideal costs; it rises to `last_penalty`."""
 
@@ -65,6 +65,8 @@ def _annealed(problem: Problem, state: Splice, annealing: Annealing, moves: int,
         begin, end = chunk / chunks, (chunk + 1) / chunks
         warm, cold = (hot * PARAMS.cooling**part for part in (begin, end))
         anneal(state, min(moves, chunk_moves), warm, cold, cheap * steeper**begin, cheap * steeper**end, free)
+        if state.has_descended:
+            break
     return state.best_sequence
 
 

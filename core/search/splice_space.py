@@ -56,6 +56,12 @@ class Splice(NamedTuple):
         return found
 
     @property
+    def has_descended(self) -> bool:
+        """Was a lower peak looked for, and does the present sequence reach the goal?"""
+        totals = self.totals[0]
+        return bool(totals["fall"] > 0.0 and totals["limit"] <= totals["goal"] and totals["over"] < 1.0)
+
+    @property
     def present_sequence(self) -> list[int]:
         present: list[int] = self.sequence[: int(self.totals["length"][0])].tolist()
         return present

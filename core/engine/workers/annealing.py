@@ -21,6 +21,8 @@ class _Annealer:
         self._found_by = name
         self._problem, self._settings, self._number, self._free = problem, settings, number, free
         self._runs = 0
+        self._work = 0.0
+        """Since the last report."""
 
     def _anneal(
         self, problem: Problem, start: Computations, annealing: tuple[float, float], watch: Watch, doublings: int = 0
@@ -32,13 +34,14 @@ class _Annealer:
         ensure_warm(watch)
         seed = (self._settings.seed * 1000 + self._runs) * 10 + self._number
         self._runs += 1
-        moves = PARAMS.annealing_moves * min(PARAMS.move_operations, problem.count) << doublings
-        self._work = moves * PARAMS.move_work
+        moves = PARAMS.moves(PARAMS.annealing_moves, problem.count) << doublings
+        self._work += moves * PARAMS.move_work
         found = anneal_sequence(problem, start, Annealing(*annealing), seed, moves, watch, free=self._free)
         return None if found is None else candidate(problem, found, self._found_by)
 
     def _report(self, *found: Computations) -> Report:
-        return Report(tuple((self._found_by, sequence) for sequence in found), work=self._work)
+        work, self._work = self._work, 0.0
+        return Report(tuple((self._found_by, sequence) for sequence in found), work=work)
 
     def close(self) -> None:
         """Holds nothing."""
@@ -51,14 +54,10 @@ class Repair(_Annealer):
         super().__init__("repair", problem, settings, number, free=free)
 
     def wants(self, snapshot: Snapshot) -> bool:
-        return bool(self._near(snapshot))
-
-    def _near(self, snapshot: Snapshot) -> list[Candidate]:
-        most = self._problem.budget * (1 + PARAMS.near)
-        return [start for start in snapshot.starts if start.peak <= most]
+        return bool(snapshot.near(self._problem))
 
     def step(self, snapshot: Snapshot, watch: Watch) -> Report:
-        near = self._near(snapshot)
+        near = snapshot.near(self._problem)
         start = near[-1 - (self._runs + self._number) % len(near)]
         found = self._anneal(self._problem, start.sequence, PARAMS.annealings[0], watch)
         return self._report(*([] if found is None else [found.sequence]))

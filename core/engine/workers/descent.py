@@ -10,7 +10,7 @@ from ..groups import Groups
 from ..pool import Report, Snapshot
 
 KINDS = 4
-"""Of runs. With as many descents in a round, one of each kind, all rounds take as long."""
+"""Kinds of runs. With as many descents, a round has one of each kind, and all rounds take as long."""
 
 
 class Descent:
@@ -42,12 +42,13 @@ class Descent:
         turn = self._runs + self._number
         self._runs += 1
         seed = (self._settings.seed * 1000 + self._runs) * 10 + self._number
-        in_groups = turn % KINDS != 3
+        kind = turn % KINDS
+        in_groups = kind < 3
         problem, start = (self._groups.problem, self._groups.everything) if in_groups else (self._problem, snapshot.lowest.sequence)
-        if turn % KINDS == 2:
+        if kind == 2:
             start = self._groups.contract(snapshot.lowest.sequence, seed, watch)
         annealing = Annealing(*PARAMS.descents[turn % len(PARAMS.descents)])
-        moves = PARAMS.annealing_moves * min(PARAMS.move_operations, problem.count) << self._failed // KINDS
+        moves = PARAMS.moves(PARAMS.annealing_moves, problem.count) << self._failed // KINDS
         found = anneal_downwards(problem, start, annealing, seed, moves, watch, free=self._free)
         work = moves * PARAMS.move_work
         if found is None:

@@ -38,9 +38,7 @@ class Margin:
         return not self._done and (self._run is not None or self._nearest(snapshot) is not None)
 
     def _nearest(self, snapshot: Snapshot) -> Candidate | None:
-        most = self._ground.problem.budget * (1 + PARAMS.near)
-        near = [start for start in snapshot.starts if start.peak <= most]
-        return min(near, key=lambda start: start.peak) if near else None
+        return min(snapshot.near(self._ground.problem), key=lambda start: start.peak, default=None)
 
     def step(self, snapshot: Snapshot, watch: Watch) -> Report:
         if self._run is None:

@@ -167,7 +167,7 @@ class ProgramLane:
             from ..reordering import lower_peak  # imports the compiled kernels
 
             lowest = lower_peak(problem, lowest, self.settings.seed, watch)
-            self._order_work = PARAMS.order_moves * min(PARAMS.move_operations, problem.count) * PARAMS.move_work
+            self._order_work = PARAMS.moves(PARAMS.order_moves, problem.count) * PARAMS.move_work
         self._lowest = lowest
         return [("any-order program", each.sequence) for each in {lowest.sequence: lowest, **{e.sequence: e for e in made}}.values()]
 
